@@ -12,7 +12,8 @@ import pytest
 
 from tests.source import nodes, tree
 
-SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "graphveil"
 #: Rooms that every other room may import, but for the device.
 GROUND = {"files", "runtime"}
 #: Entries that a room may have: what a reader takes in at one look.
@@ -333,6 +334,17 @@ WORDS = {
 }
 #: The one field of the collector's JSON.
 IN_FILES = {"collection/service/models.py: asked"}
+#: Tests that are still to be renamed: they changed on other branches while the rest was.
+UNFINISHED = {
+    *(f"audit/test_federation{part}.py" for part in ("", "_holders", "_predictions")),
+    *(f"federation/{name}.py" for name in ("views", "core/test_bounds", "test_predicting", "transport/test_line")),
+    *(f"federation/modes/test_{name}.py" for name in ("guess_pool", "joined", "private_network")),
+    *("graphs/test_drafts.py", "graphs/test_sources.py"),
+    *("methods/made.py", "methods/advise/test_worlds.py", "methods/base/test_drop.py"),
+    *("methods/curator/test_gap.py", "methods/local/test_lpgnn.py"),
+    *(f"studio/{name}.py" for name in ("officer", "studios", "test_access", "test_commands", "test_document")),
+    *("studio/test_jobs.py", "studio/test_page.py"),
+}
 
 
 def names_bound(file: Path) -> set[str]:
@@ -343,11 +355,19 @@ def names_bound(file: Path) -> set[str]:
     return bound | {node.name for node in nodes(file) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-def test_names_say_what_a_value_is() -> None:
-    bound = {
-        f"{file.relative_to(SOURCE)}: {name}"
-        for file in SOURCE.rglob("*.py")
+def named_by_words(folder: Path) -> set[str]:
+    """Each file below a folder that binds one of `WORDS`, and the name."""
+    return {
+        f"{file.relative_to(folder)}: {name}"
+        for file in folder.rglob("*.py")
         for name in names_bound(file)
         if name.strip("_") in WORDS
     }
-    assert bound == IN_FILES
+
+
+def test_names_say_what_a_value_is() -> None:
+    assert named_by_words(SOURCE) == IN_FILES
+
+
+def test_names_in_tests_say_it_too() -> None:
+    assert {line.partition(":")[0] for line in named_by_words(TESTS)} <= UNFINISHED

@@ -80,7 +80,11 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def method(name: str) -> object:
-    """Return a system of a room after ``methods``, which hands it on by name; AttributeError for another name."""
+    """Return a system of a room after ``methods``, which hands it on by name.
+
+    Raises:
+        AttributeError: no system has that name.
+    """
     if name in _LATER:
         return getattr(import_module(f"graphveil.{_LATER[name]}"), name)
     raise AttributeError(f"module 'graphveil.methods' has no attribute {name!r}")

@@ -55,14 +55,14 @@ def target() -> Target:
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "averaging" else []) for name in ATTACKS]
 )
 def test_every_attack_runs_and_stays_within_the_limit_or_says_why_there_is_none(name: str) -> None:
-    found = attack(name, replace(target(), served=published()) if name == PUBLISHED else target())
-    assert 0 <= found.auc.low <= found.auc.mean <= found.auc.high <= 1
-    assert found.limit is not None or found.limit_note
+    result = attack(name, replace(target(), served=published()) if name == PUBLISHED else target())
+    assert 0 <= result.auc.low <= result.auc.mean <= result.auc.high <= 1
+    assert result.limit is not None or result.limit_note
     fresh_noise = name.startswith("averaging")  # the ledger refuses what this attack supposes
-    assert found.beats_limit == fresh_noise
+    assert result.beats_limit == fresh_noise
     if name == "averaging-labels":
-        one, many = (found.figures[f"permanent reports, auc after {rounds}"] for rounds in (1, 21))
-        assert found.figures["auc after 21"] > found.figures["auc after 1"] and many == pytest.approx(one)
+        once, many = (result.figures[f"permanent reports, auc after {rounds}"] for rounds in (1, 21))
+        assert result.figures["auc after 21"] > result.figures["auc after 1"] and many == pytest.approx(once)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -111,14 +111,14 @@ def test_shares_and_kinds_that_are_none_are_refused() -> None:
 def test_forgers_change_their_own_answers_and_nothing_else(kind: str) -> None:
     _, reports, truth = people()
     who = some_of(PEOPLE, 0.2, 5)
-    made = forge(reports, who, kind, truth, 5)
-    assert torch.equal(made.labels[~who], reports.labels[~who])
-    assert torch.equal(made.features.bits[~who], reports.features.bits[~who])
+    forged = forge(reports, who, kind, truth, 5)
+    assert torch.equal(forged.labels[~who], reports.labels[~who])
+    assert torch.equal(forged.features.bits[~who], reports.features.bits[~who])
     # Coordinates are assigned: nobody chooses where to weigh.
-    assert torch.equal(made.features.indices, reports.features.indices)
-    assert torch.equal(made.labels < 0, reports.labels < 0)
-    assert made.features.bits.max() <= 1 and made.labels.max() < CLASSES
-    assert made.digest != reports.digest
+    assert torch.equal(forged.features.indices, reports.features.indices)
+    assert torch.equal(forged.labels < 0, reports.labels < 0)
+    assert forged.features.bits.max() <= 1 and forged.labels.max() < CLASSES
+    assert forged.digest != reports.digest
     again, other = (forge(reports, who, "random", truth, seed) for seed in (5, 6))
     assert forge(reports, who, "random", truth, 5).digest == again.digest != other.digest
 
@@ -126,39 +126,39 @@ def test_forgers_change_their_own_answers_and_nothing_else(kind: str) -> None:
 def test_labels_are_all_of_one_class_and_bits_speak_for_it() -> None:
     graph, reports, truth = people()
     who = some_of(PEOPLE, 0.2, 5)
-    made = forge(reports, who, "labels", truth, 5)
+    forged = forge(reports, who, "labels", truth, 5)
     sent = who & (reports.labels >= 0)
-    assert bool((made.labels[sent] == truth.commonest).all())
+    assert bool((forged.labels[sent] == truth.commonest).all())
     columns = reports.features.indices[who].long()
     gain = truth.centres[truth.commonest][columns] - truth.centres[graph.y[who][:, None], columns]
-    assert torch.equal(made.features.bits[who], (gain > 0).to(torch.uint8))
+    assert torch.equal(forged.features.bits[who], (gain > 0).to(torch.uint8))
 
 
 def test_who_aims_at_a_coordinate_reaches_it_only_where_it_is_assigned() -> None:
     _, reports, truth = people()
     everybody = torch.ones(PEOPLE, dtype=torch.bool)
-    made = forge(reports, everybody, "coordinate", truth, 5)
+    forged = forge(reports, everybody, "coordinate", truth, 5)
     aimed = int(truth.centres.mean(dim=0).argmin())
     theirs = reports.features.indices == aimed
-    assert bool((made.features.bits[theirs] == 1).all())
-    assert torch.equal(made.features.bits[~theirs], reports.features.bits[~theirs])
+    assert bool((forged.features.bits[theirs] == 1).all())
+    assert torch.equal(forged.features.bits[~theirs], reports.features.bits[~theirs])
     assert 0 < int(theirs.sum()) < PEOPLE * reports.features.indices.shape[1] / 5
 
 
 def test_fakes_link_to_people_in_turn() -> None:
     graph, reports, truth = people()
-    made, grown = with_fakes(reports, topology_of(graph), 10, truth, 6)
+    forged, grown = with_fakes(reports, topology_of(graph), 10, truth, 6)
     usual = round(graph.edge_index.shape[1] / PEOPLE)
-    assert grown.num_nodes == PEOPLE + 10 == len(made.labels) == len(made.features.bits)
+    assert grown.num_nodes == PEOPLE + 10 == len(forged.labels) == len(forged.features.bits)
     added = grown.edge_index[:, graph.edge_index.shape[1] :]
     assert added.shape[1] == 2 * 10 * usual
     degrees = torch.bincount(added[1], minlength=grown.num_nodes)
     assert degrees[PEOPLE:].tolist() == [usual] * 10 and degrees[:PEOPLE].max() == 1
     assert torch.equal(grown.edge_index[:, : graph.edge_index.shape[1]], graph.edge_index)
     # Each claims the class after that of the first it links to, and sends a label like people who train.
-    assert bool(made.train[PEOPLE:].all()) and not bool(made.val[PEOPLE:].any())
-    assert torch.equal(made.labels[:PEOPLE], reports.labels)
-    LPGNN(epsilon_x=5.0, epsilon_y=2.0, epochs=1).fit_reports(made, grown)
+    assert bool(forged.train[PEOPLE:].all()) and not bool(forged.val[PEOPLE:].any())
+    assert torch.equal(forged.labels[:PEOPLE], reports.labels)
+    LPGNN(epsilon_x=5.0, epsilon_y=2.0, epochs=1).fit_reports(forged, grown)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -167,12 +167,12 @@ def test_forged_lists_are_such_as_devices_send(mode: str) -> None:
     lists = AdjacencyRR(epsilon=3.0, nodes=PEOPLE, mode=mode)
     sent = lists.randomize(graph.edge_index, randomness=SeededRandomness(2))
     who = some_of(PEOPLE, 0.2, 7)
-    made = forge_lists(sent, who, mode, lists.flip, 7)
+    forged = forge_lists(sent, who, mode, lists.flip, 7)
     # Checked as reports of the mode: nobody names themselves, or somebody for whom they do not answer.
-    lists.evidence(made)
-    before, after = sent.to_edge_index(), made.to_edge_index()
+    lists.evidence(forged)
+    before, after = sent.to_edge_index(), forged.to_edge_index()
     assert torch.equal(before[:, ~who[before[0]]], after[:, ~who[after[0]]])
-    lengths, honest = made.starts.diff()[who].float(), sent.starts.diff()[~who].float()
+    lengths, honest = forged.starts.diff()[who].float(), sent.starts.diff()[~who].float()
     # As long as honest ones, within five standard errors of a mean of 40 lists.
     assert abs(lengths.mean() - honest.mean()) < 5 * honest.std() / 40**0.5 + 1
 
@@ -190,8 +190,8 @@ class Remembers:
         hard = torch.randn(int(graph.num_nodes), generator=torch.Generator().manual_seed(5)) * 3
         luck = torch.randn(len(hard), generator=torch.Generator().manual_seed(100 + self.seed)) * 0.3
         right = torch.sigmoid(hard + luck + self.gain * self.split.train)
-        found = ((1 - right) / 2)[:, None].repeat(1, 3)
-        return found.scatter(1, graph.y[:, None], right[:, None])
+        rows = ((1 - right) / 2)[:, None].repeat(1, 3)
+        return rows.scatter(1, graph.y[:, None], right[:, None])
 
 
 PARTS = random_split(made.graph(), 0)
@@ -199,10 +199,10 @@ PARTS = random_split(made.graph(), 0)
 
 def test_overfitting_is_seen_by_shadows_where_confidence_hardly_does() -> None:
     plain = membership(Remembers(PARTS), made.graph(), split=PARTS)
-    found = lira(Remembers(PARTS), made.graph(), split=PARTS, train=Remembers, shadows=12)
-    assert found.auc.low > 0.9 > plain.auc.mean
-    assert found.figures["auc of confidence alone"] == pytest.approx(plain.auc.mean)
-    assert found.baseline is not None and abs(found.baseline - 0.5) < 0.12
+    result = lira(Remembers(PARTS), made.graph(), split=PARTS, train=Remembers, shadows=12)
+    assert result.auc.low > 0.9 > plain.auc.mean
+    assert result.figures["auc of confidence alone"] == pytest.approx(plain.auc.mean)
+    assert result.baseline is not None and abs(result.baseline - 0.5) < 0.12
 
 
 def test_who_remembers_nothing_is_not_accused() -> None:
@@ -211,8 +211,8 @@ def test_who_remembers_nothing_is_not_accused() -> None:
     def train(split: Split, seed: int) -> Remembers:
         return Remembers(split, seed, gain=0.0)
 
-    found = lira(train(PARTS, 0), made.graph(), split=PARTS, train=train, shadows=8)
-    assert found.auc.low <= 0.5 <= found.auc.high
+    result = lira(train(PARTS, 0), made.graph(), split=PARTS, train=train, shadows=8)
+    assert result.auc.low <= 0.5 <= result.auc.high
     constant = membership(made.Constant(), made.graph(), split=PARTS)
     assert constant.auc.low <= 0.5 <= constant.auc.high
 
@@ -232,8 +232,8 @@ def test_too_few_shadows() -> None:
 def test_a_plain_network_that_learned_by_heart_is_caught() -> None:
     method = baseline("mlp", epochs=300, dropout=0.0, weight_decay=0.0, selection="last")
     method.fit(made.graph(), split=PARTS, randomness=SeededRandomness(0))
-    found = membership(method, made.graph(), split=PARTS)
-    assert found.auc.low > 0.6 and "public" in found.limit_note and found.limit is None
+    result = membership(method, made.graph(), split=PARTS)
+    assert result.auc.low > 0.6 and "public" in result.limit_note and result.limit is None
 
 
 # ---- fresh noise wears off; a permanent answer does not ----
@@ -261,22 +261,22 @@ def test_fresh_reports_go_beyond_the_promise_and_one_does_not(name: str) -> None
 @pytest.mark.parametrize("name", LOCAL)
 def test_permanent_reports_lose_nothing(name: str) -> None:
     """Checklist item 19: after any number of rounds the attack knows what it knew after one."""
-    found = averaging(LOCAL[name], randomness=SeededRandomness(3), rounds=21, people=12, permanent=True)
-    assert not found.beats_limit
-    assert found.figures["auc after 21"] == pytest.approx(found.figures["auc after 1"])
-    assert "no more" in found.limit_note
+    result = averaging(LOCAL[name], randomness=SeededRandomness(3), rounds=21, people=12, permanent=True)
+    assert not result.beats_limit
+    assert result.figures["auc after 21"] == pytest.approx(result.figures["auc after 1"])
+    assert "no more" in result.limit_note
 
 
 def test_a_device_may_be_given_and_not_two() -> None:
     mechanism, noise = LOCAL["labels"], SeededRandomness(3)
-    kept = {label: mechanism.randomize(torch.full((500,), label), randomness=noise) for label in (0, 1)}
+    stored = {label: mechanism.randomize(torch.full((500,), label), randomness=noise) for label in (0, 1)}
 
-    def device(held: Tensor, _: int) -> Any:
-        return kept[int(held[0])]
+    def device(value: Tensor, _: int) -> Any:
+        return stored[int(value[0])]
 
-    found = averaging(mechanism, randomness=noise, rounds=101, device=device)
-    assert not found.beats_limit
-    assert found.figures["auc after 101"] == pytest.approx(found.figures["auc after 1"])
+    result = averaging(mechanism, randomness=noise, rounds=101, device=device)
+    assert not result.beats_limit
+    assert result.figures["auc after 101"] == pytest.approx(result.figures["auc after 1"])
     with pytest.raises(InputError, match="one of the two"):
         averaging(mechanism, randomness=noise, device=device, permanent=True)
     with pytest.raises(InputError, match="0 rounds of 1 people; allowed: 1 and 2 or more"):
@@ -285,8 +285,8 @@ def test_a_device_may_be_given_and_not_two() -> None:
 
 def test_the_majority_of_five_bits_at_epsilon_one() -> None:
     """0.876 of the people are found (exact: binomial); 2,000 of each, six standard errors."""
-    found = averaging(LOCAL["labels"], randomness=SeededRandomness(4), rounds=5, people=2000)
+    result = averaging(LOCAL["labels"], randomness=SeededRandomness(4), rounds=5, people=2000)
     keep = np.e / (1 + np.e)
     right = 1 - binom.cdf(2, 5, keep)
-    assert (found.advantage.mean + 1) / 2 == pytest.approx(right, abs=6 * np.sqrt(right * (1 - right) / 4000))
+    assert (result.advantage.mean + 1) / 2 == pytest.approx(right, abs=6 * np.sqrt(right * (1 - right) / 4000))
     assert right == pytest.approx(0.876, abs=1e-3)

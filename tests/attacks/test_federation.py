@@ -37,13 +37,13 @@ def run(
     mode: str, epsilon: float = math.inf, epsilon_y: float = math.inf, unprotected: bool = False, holders: int = 2
 ) -> Recorded:
     graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
-    members, held = partition_graph(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
+    members, by_holder = partition_graph(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
     setting = Setting.of(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
-    return simulated(setting, held, randomness=SeededRandomness(1), unprotected=unprotected)
+    return simulated(setting, by_holder, randomness=SeededRandomness(1), unprotected=unprotected)
 
 
 @cache
-def found(name: str, mode: str, epsilon_y: float = math.inf) -> AttackResult:
+def result_of(name: str, mode: str, epsilon_y: float = math.inf) -> AttackResult:
     return attack_federation(name, run(mode, epsilon_y=epsilon_y), nodes=100)
 
 
@@ -70,20 +70,20 @@ def test_holders_learn_nothing_in_the_default_mode(name: str) -> None:
 def test_on_shares_the_label_holder_alone_has_anything_to_look_at() -> None:
     """Intervals are 95%. The server is sent no row of anything; the label holder adds z up."""
     for name in ("label-inference", "feature-recovery-server", "gram-server"):
-        assert found(name, "all-shares").auc.mean == pytest.approx(0.5, abs=0.02), name
+        assert result_of(name, "all-shares").auc.mean == pytest.approx(0.5, abs=0.02), name
     for name in ("label-inference-holder", "gram"):
-        result = found(name, "all-shares")
+        result = result_of(name, "all-shares")
         assert result.auc.low < max(0.5, result.baseline or 0.0) + 0.05, name
-    shown = run("all-shares").view("holder1").rows()["hidden-share"]
-    assert len(shown) == QUICK["epochs"] and {rows.shape for rows in shown} == {(80, 16)}
+    opened = run("all-shares").view("holder1").rows()["hidden-share"]
+    assert len(opened) == QUICK["epochs"] and {rows.shape for rows in opened} == {(80, 16)}
     assert (
-        all(0.0 < float(z.mean()) < 1.0 for z in shown)
+        all(0.0 < float(z.mean()) < 1.0 for z in opened)
         and "hidden-share" not in run("all-shares").view("holder2").rows()
     )
 
 
 def test_opened_layers_with_secret_weights_give_more_than_own_data() -> None:
-    result = found("feature-recovery", "paper")
+    result = result_of("feature-recovery", "paper")
     assert result.auc.low > (result.baseline or 1.0) + 0.1
     assert "opened-share" in result.notes[0]
 
@@ -91,7 +91,7 @@ def test_opened_layers_with_secret_weights_give_more_than_own_data() -> None:
 @pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("mode", MODES)
 def test_the_server_reads_labels_in_every_mode_unless_they_were_randomized(mode: str) -> None:
-    open_, hidden = found("label-inference", mode), found("label-inference", mode, 0.5)
+    open_, hidden = result_of("label-inference", mode), result_of("label-inference", mode, 0.5)
     assert open_.auc.low > 0.95 and open_.figures["labels right up to names"] > 0.95
     assert open_.limit is None and "not protected" in open_.limit_note
     assert hidden.auc.mean < 0.75 and not hidden.beats_limit
@@ -128,16 +128,16 @@ def test_as_many_columns_as_people_who_train_give_all_likenesses_bit_for_bit_and
     view = recorded.view("server")
     for rounds, right in ((6, True), (4, False)):
         few = replace(view, messages=tuple(m for m in view.messages if m.round <= rounds))
-        found = solve_likenesses(few)
-        assert found is not None
-        assert bool((torch.round(found / unit) == gram).all()) == right
-        assert np.corrcoef(found.flatten(), gram.flatten())[0, 1] > 0.8
+        likenesses = solve_likenesses(few)
+        assert likenesses is not None
+        assert bool((torch.round(likenesses / unit) == gram).all()) == right
+        assert np.corrcoef(likenesses.flatten(), gram.flatten())[0, 1] > 0.8
     assert solve_likenesses(recorded.view("holder1")) is None
 
 
 def test_the_first_opened_layer_tells_who_is_alike_before_any_step() -> None:
-    found = attack_federation("gram", run("paper"), nodes=100)
-    assert found.auc.low > (found.baseline or 1.0) and "the first opened layer" in found.notes[0]
+    result = attack_federation("gram", run("paper"), nodes=100)
+    assert result.auc.low > (result.baseline or 1.0) and "the first opened layer" in result.notes[0]
 
 
 def with_features(features: torch.Tensor) -> Recorded:
@@ -151,10 +151,10 @@ def test_where_more_pairs_than_a_twentieth_are_most_alike_all_of_them_are_to_be_
     members = torch.zeros(160, 3, dtype=torch.float64)
     members[:50, 0] = 1
     recorded = with_features(members)
-    found = rows_alike(recorded.view("holder1"), recorded, victim="holder2", nodes=160)
+    result = rows_alike(recorded.view("holder1"), recorded, victim="holder2", nodes=160)
     trained, alike = int(recorded.train.sum()), int(recorded.train[:50].sum())
-    assert found.positives == alike * (alike - 1) // 2
-    assert found.negatives == trained * (trained - 1) // 2 - found.positives
+    assert result.positives == alike * (alike - 1) // 2
+    assert result.negatives == trained * (trained - 1) // 2 - result.positives
 
 
 def test_features_in_which_nobody_differs_are_no_secret() -> None:
@@ -170,10 +170,10 @@ def test_without_noise_known_people_give_the_server_everybody_who_trains_and_the
     gram = solve_likenesses(recorded.view("server"))
     assert gram is not None
     p = recorded.secret("p")[: len(gram)].double() * 2.0**-recorded.setting.protocol.bits
-    known = torch.arange(len(p)) < p.shape[1] + 10
+    public = torch.arange(len(p)) < p.shape[1] + 10
     # Likenesses are rounded to 2^-18, so that these rows of length 1 are right to some digits, not to the last bit.
-    found = gram[:, known] @ torch.linalg.pinv(p[known].T)
-    assert float((found - p)[~known].abs().max()) < 1e-3
+    solved = gram[:, public] @ torch.linalg.pinv(p[public].T)
+    assert float((solved - p)[~public].abs().max()) < 1e-3
     assert guarantee_of(recorded.setting).assumption("sums-in-the-clear")
     assert not guarantee_of(run("shared-linear", epsilon=1.0).setting).assumption("sums-in-the-clear")
 
@@ -197,15 +197,15 @@ def test_of_those_who_train_the_server_opens_exactly_z_and_validating_rows_are_n
     validate: int,
 ) -> None:
     """As many validate as train; with gaps between the rounds that an adversary keeps."""
-    members, held = people_of(3)
-    head = held["holder1"].head
+    members, by_holder = people_of(3)
+    head = by_holder["holder1"].head
     assert head is not None
     split = torch.arange(PEOPLE)
     twin = LabelHead(head.labels, split < 40, (split >= 40) & (split < 80), split >= 80)
-    held = held | {"holder1": replace(held["holder1"], head=twin)}
+    by_holder = by_holder | {"holder1": replace(by_holder["holder1"], head=twin)}
     how: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 8, "republish": 2, "validate": validate}
     setting = Setting.of(members, CLASSES, **how)
-    recorded = record(setting, held, randomness=SeededRandomness(1), rounds={1, 3, 4})
+    recorded = record(setting, by_holder, randomness=SeededRandomness(1), rounds={1, 3, 4})
     view = recorded.view("server")
     p, gram, w = (recorded.secret(name) for name in ("p", "gram", "w"))
     assert len(view.openings) == 3 and not view.openings[0].a.any() and view.openings[2].a.any()
@@ -216,8 +216,8 @@ def test_of_those_who_train_the_server_opens_exactly_z_and_validating_rows_are_n
 
 
 def test_who_trains_and_validates_is_noted_where_all_parties_are_sent_it() -> None:
-    assert "sent who trains and who validates" in found("label-inference-holder", "shared-linear").notes[1]
-    assert len(found("label-inference-holder", "guesses").notes) == 2
+    assert "sent who trains and who validates" in result_of("label-inference-holder", "shared-linear").notes[1]
+    assert len(result_of("label-inference-holder", "guesses").notes) == 2
 
 
 def test_pairs_of_two_labels_begin_as_often_with_each_label_as_pairs_of_one() -> None:
@@ -254,15 +254,15 @@ def people_of(holders: int) -> tuple[tuple[Member, ...], dict[str, Holding]]:
     generator = torch.Generator().manual_seed(holders)
     labels = torch.randint(CLASSES, (PEOPLE,), generator=generator)
     train, val = torch.arange(PEOPLE) < 92, torch.arange(PEOPLE) >= 130
-    members, held = [], {}
+    members, by_holder = [], {}
     for number, columns in enumerate(torch.tensor_split(torch.arange(COLUMNS), holders), start=1):
         name, wide = f"holder{number}", len(columns)
         x = torch.rand(PEOPLE, wide, generator=generator, dtype=torch.float64)
         pairs = torch.randint(PEOPLE, (2, 200), generator=generator)
         head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
-        held[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
+        by_holder[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
         members.append(Member(name, wide, number == 1))
-    return tuple(members), held
+    return tuple(members), by_holder
 
 
 def setting_of(holders: int, epsilon: float) -> Setting:
@@ -315,8 +315,8 @@ def test_what_is_shipped_gives_a_coin_and_without_its_masks_everything(
     real = Dither.draw
     monkeypatch.setattr(ZeroSum, "mask", lambda me, label, shape: torch.zeros(shape, dtype=torch.int64))
     monkeypatch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> me.step_bits << me.step_bits)
-    setting, held = setting_of(holders, epsilon), people_of(holders)[1]
-    recorded = simulated(setting, held, randomness=SeededRandomness(holders), name=name)
+    setting, by_holder = setting_of(holders, epsilon), people_of(holders)[1]
+    recorded = simulated(setting, by_holder, randomness=SeededRandomness(holders), name=name)
     result = attack_federation(name, recorded, nodes=80)
     assert result.figures["right of two rows"] == 1.0 == result.figures[SOLVED[name]]
 
@@ -329,11 +329,11 @@ def test_without_masks_alone_noise_down_to_the_last_bit_hides_no_row_either(monk
 
 
 def test_what_single_shares_cannot_give_is_refused() -> None:
-    for setting, said in (
+    for setting, message in (
         (setting_of(2, math.inf).with_options(mode="individual"), "sends the server no shares"),
         (setting_of(2, math.inf).with_options(republish=5), "one publication"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             simulated(setting, people_of(2)[1], randomness=SeededRandomness(0), name="shares")
     with pytest.raises(InputError, match="epsilon inf"):
         attacked("low-bits", 2, math.inf, unprotected=False)

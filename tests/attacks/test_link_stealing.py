@@ -32,15 +32,15 @@ def control() -> Any:
 
 
 def test_a_plain_network_leaks_more_than_likeness() -> None:
-    found = link_stealing(made.plain(), made.graph())
-    assert found.baseline is not None and found.auc.low > found.baseline > 0.5
-    assert found.figures["auc above no edges"] == pytest.approx(found.auc.mean - found.baseline)
-    assert found.limit is None
+    result = link_stealing(made.plain(), made.graph())
+    assert result.baseline is not None and result.auc.low > result.baseline > 0.5
+    assert result.figures["auc above no edges"] == pytest.approx(result.auc.mean - result.baseline)
+    assert result.limit is None
 
 
 def test_without_edges_nothing_is_above_the_control() -> None:
-    found = link_stealing(control(), made.graph(), without_edges=control())
-    assert found.auc.mean == found.baseline and not found.beats_limit
+    result = link_stealing(control(), made.graph(), without_edges=control())
+    assert result.auc.mean == result.baseline and not result.beats_limit
 
 
 def test_a_constant_is_a_coin_and_a_planted_leak_is_caught() -> None:
@@ -53,11 +53,11 @@ def test_a_constant_is_a_coin_and_a_planted_leak_is_caught() -> None:
 def test_distances_are_those_of_each_pair() -> None:
     pairs = pairs_of(made.graph(), targets=40, seed=1)
     answers = torch.rand(300, 3, dtype=torch.float64).numpy()
-    found = distances(answers, pairs, DISTANCES)
+    measured = distances(answers, pairs, DISTANCES)
     first, second = pairs.ends()
     for column, name in enumerate(DISTANCES):
         exact = cdist(answers, answers, name)[first, second]
-        assert np.allclose(found[:, column], exact)
+        assert np.allclose(measured[:, column], exact)
 
 
 def test_refusals() -> None:
@@ -140,7 +140,7 @@ def test_fewer_than_two_private_edges_leave_nothing_to_tell_apart(edges: list[tu
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 1000), st.booleans()), min_size=2, max_size=30, unique_by=lambda one: one[0]),
+    st.lists(st.tuples(st.integers(0, 1000), st.booleans()), min_size=2, max_size=30, unique_by=lambda pair: pair[0]),
     st.floats(0.1, 4),
 )
 def test_figures_of_a_belief_are_counted(judged: list[tuple[int, bool]], belief: float) -> None:
@@ -151,18 +151,18 @@ def test_figures_of_a_belief_are_counted(judged: list[tuple[int, bool]], belief:
     true = int(edge.sum())
     called = min(max(1, round(belief * true)), len(judged))
     hits = sum(is_edge for _, is_edge in sorted(judged, reverse=True)[:called])
-    found = belief_figures(scores, edge, (belief,))
-    assert found[f"precision at belief {belief:g}"] == hits / called
-    assert found[f"recall at belief {belief:g}"] == hits / true
-    assert found[f"f1 at belief {belief:g}"] == pytest.approx(2 * hits / (called + true))
+    figures = belief_figures(scores, edge, (belief,))
+    assert figures[f"precision at belief {belief:g}"] == hits / called
+    assert figures[f"recall at belief {belief:g}"] == hits / true
+    assert figures[f"f1 at belief {belief:g}"] == pytest.approx(2 * hits / (called + true))
 
 
 @pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("how", ["known", "shadow"])
 def test_what_is_learned_carries_over(how: str) -> None:
     lessons = {"known": {"known_share": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}
-    found = link_stealing(made.Leaky(), made.graph(), without_edges=control(), **lessons[how])  # type: ignore[arg-type]
-    assert found.auc.low > 0.6 and "learned" in found.target
+    result = link_stealing(made.Leaky(), made.graph(), without_edges=control(), **lessons[how])  # type: ignore[arg-type]
+    assert result.auc.low > 0.6 and "learned" in result.target
 
 
 # ---- influence on answers ----
@@ -171,27 +171,27 @@ def test_what_is_learned_carries_over(how: str) -> None:
 @pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("model", ["gcn", "sage", "gat"])
 def test_a_plain_network_gives_its_edges_away(model: str) -> None:
-    found = linkteller(made.plain(model), made.graph(), targets=150)
+    result = linkteller(made.plain(model), made.graph(), targets=150)
     assert (
-        ("by the derivative" in found.notes[1]) == (model == "gcn") != ("queries of the simulation" in found.notes[1])
+        ("by the derivative" in result.notes[1]) == (model == "gcn") != ("queries of the simulation" in result.notes[1])
     )
-    assert found.auc.low > 0.9 and found.limit is None
-    assert found.figures["f1 at belief 1"] > 0.2
+    assert result.auc.low > 0.9 and result.limit is None
+    assert result.figures["f1 at belief 1"] > 0.2
 
 
 def test_a_network_without_edges_gives_nothing_away() -> None:
-    found = linkteller(made.plain("mlp"), made.graph(), targets=100)
-    assert found.auc.mean == 0.5 and found.baseline == 0.5
+    result = linkteller(made.plain("mlp"), made.graph(), targets=100)
+    assert result.auc.mean == 0.5 and result.baseline == 0.5
 
 
 def test_differences_agree_with_the_closed_form() -> None:
     nodes = np.arange(0, 300, 3)
     network = deployed(made.plain(), made.graph())
     exact = influence_gcn(network, nodes)
-    found, queries = influences(service_of(made.plain(), made.graph()), nodes)
+    influence, queries = influences(service_of(made.plain(), made.graph()), nodes)
     assert queries < len(nodes)
-    assert np.abs(found - exact).max() < 1e-3 * exact.max()
-    assert ((exact > 0) <= (found > 0)).all()
+    assert np.abs(influence - exact).max() < 1e-3 * exact.max()
+    assert ((exact > 0) <= (influence > 0)).all()
     wrong, _ = influences(service_of(made.plain(), made.graph()), nodes, step=0.5)
     assert np.abs(wrong - exact).max() > 1e-2 * exact.max()  # so coarse a difference is turned down
 
@@ -215,9 +215,9 @@ def test_a_curator_answers_from_its_cache() -> None:
     method = GAP(epsilon=4.0, epochs=3, hidden=4)
     method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(1))
     before = method.ledger
-    found = linkteller(method, made.graph(), targets=100)
-    assert found.auc.mean == 0.5 and "change nothing" in found.notes[0] and method.ledger == before
-    assert found.limit is not None and found.epsilon == pytest.approx(4.0) and not found.beats_limit
+    result = linkteller(method, made.graph(), targets=100)
+    assert result.auc.mean == 0.5 and "change nothing" in result.notes[0] and method.ledger == before
+    assert result.limit is not None and result.epsilon == pytest.approx(4.0) and not result.beats_limit
 
 
 def test_refusals_of_influence() -> None:
@@ -246,20 +246,20 @@ def published(epsilon: float = 2.0, edges: str = "edge-rand", seed: int = 3) -> 
 
 @pytest.mark.parametrize("edges", [pytest.param("public-tree", marks=pytest.mark.slow), "edge-rand", "lap-graph"])
 def test_made_edges_tell_no_more_than_epsilon_allows(edges: str) -> None:
-    found = published_edges(made.graph(), published(edges=edges))
-    assert found.epsilon == 2.0 and found.limit is not None and found.limit < 0.1
-    assert not found.beats_limit
+    result = published_edges(made.graph(), published(edges=edges))
+    assert result.epsilon == 2.0 and result.limit is not None and result.limit < 0.1
+    assert not result.beats_limit
 
 
 def test_true_edges_under_a_promise_are_caught_and_give_themselves_away_without_one() -> None:
     """The wrong scale: the truth, sold as a release at epsilon 2."""
     leaking = copy.copy(published())
     leaking.edge_index, leaking.public_edges = truth().edge_index, truth().public_edges
-    found = published_edges(made.graph(), leaking)
-    assert found.auc.mean == 1.0 and found.beats_limit
-    found = published_edges(made.graph(), as_it_is(made.graph(), published()))
-    assert found.auc.mean == 1.0 and found.limit is None and not found.beats_limit
-    assert found.figures == {"edges listed": 1.0, "others listed": 0.0}
+    result = published_edges(made.graph(), leaking)
+    assert result.auc.mean == 1.0 and result.beats_limit
+    result = published_edges(made.graph(), as_it_is(made.graph(), published()))
+    assert result.auc.mean == 1.0 and result.limit is None and not result.beats_limit
+    assert result.figures == {"edges listed": 1.0, "others listed": 0.0}
 
 
 def test_noise_for_a_far_larger_epsilon_than_promised_is_caught() -> None:
@@ -272,22 +272,22 @@ def test_noise_for_a_far_larger_epsilon_than_promised_is_caught() -> None:
 def test_public_edges_are_no_secret() -> None:
     marked = with_public_edges(made.graph(), published())
     assert torch.equal(marked.public_edges, truth().public_edges)
-    found = published_edges(made.graph(), published())
-    assert found.positives == int((~truth().public_edges).sum()) // 2
+    result = published_edges(made.graph(), published())
+    assert result.positives == int((~truth().public_edges).sum()) // 2
 
 
 def test_the_control_leaves_the_pair_itself_out() -> None:
     served = published()
     pairs = pairs_of(with_public_edges(made.graph(), served))
-    shown = true_adjacency(served).tolil()
-    place = int(np.flatnonzero(entries_of(shown.tocsr(), pairs))[0])
+    adjacency = true_adjacency(served).tolil()
+    place = int(np.flatnonzero(entries_of(adjacency.tocsr(), pairs))[0])
     i, j = (int(end[place]) for end in pairs.ends())
-    without = shown.copy()
+    without = adjacency.copy()
     without[i, j] = without[j, i] = 0
     scores = []
-    for a in (shown.tocsr(), without.tocsr()):
-        found = common_neighbours(a, pairs, entries_of(a, pairs))
-        scores.append(np.floor(found[place]))  # the tie-break is scaled by the largest of all pairs
+    for a in (adjacency.tocsr(), without.tocsr()):
+        scored = common_neighbours(a, pairs, entries_of(a, pairs))
+        scores.append(np.floor(scored[place]))  # the tie-break is scaled by the largest of all pairs
     assert scores[0] == scores[1]
     assert entries_of(without.tocsr(), pairs)[place] == 0.0
 
@@ -306,8 +306,8 @@ def test_link_stealing_on_a_release_is_held_against_its_public_edges() -> None:
     served, split = published(), random_split(made.graph(), 0)
     control = public_network(served, split=split)
     graph = with_public_edges(made.graph(), served)
-    found = link_stealing(control, graph, without_edges=control, without="public edges", split=split)
-    assert found.auc.mean == found.baseline and found.baseline_note == "public edges"
+    result = link_stealing(control, graph, without_edges=control, without="public edges", split=split)
+    assert result.auc.mean == result.baseline and result.baseline_note == "public edges"
     bare = copy.copy(served)
     bare.public_edges = None
     assert public_network(bare, split=split).released is not None

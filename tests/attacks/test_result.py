@@ -24,19 +24,19 @@ from graphveil.privacy import Guarantee
 
 def test_auc_is_the_chance_of_a_pair_in_order() -> None:
     rng = np.random.default_rng(0)
-    members, others = rng.integers(0, 6, 40), rng.integers(0, 5, 70)
-    pairs = (members[:, None] > others).mean() + 0.5 * (members[:, None] == others).mean()
-    assert auc_of(members, others) == pytest.approx(pairs)
-    assert judged(members, others).auc.mean == pytest.approx(pairs)
+    members, strangers = rng.integers(0, 6, 40), rng.integers(0, 5, 70)
+    pairs = (members[:, None] > strangers).mean() + 0.5 * (members[:, None] == strangers).mean()
+    assert auc_of(members, strangers) == pytest.approx(pairs)
+    assert judged(members, strangers).auc.mean == pytest.approx(pairs)
 
 
 def test_a_response_at_the_limit_is_let_through_and_one_beyond_it_is_caught() -> None:
     """Randomized response at epsilon 1; claimed at 1 and, wrongly, at 0.5."""
     rng = np.random.default_rng(2)
     keep = math.e / (1 + math.e)
-    members, others = (rng.random(4000) < keep).astype(float), (rng.random(4000) < 1 - keep).astype(float)
-    assert not judged(members, others, Limit(1.0, 0.0, "")).beats_limit
-    assert judged(members, others, Limit(0.5, 0.0, "")).beats_limit
+    members, strangers = (rng.random(4000) < keep).astype(float), (rng.random(4000) < 1 - keep).astype(float)
+    assert not judged(members, strangers, Limit(1.0, 0.0, "")).beats_limit
+    assert judged(members, strangers, Limit(0.5, 0.0, "")).beats_limit
 
 
 def test_refusals() -> None:
@@ -50,8 +50,8 @@ OPEN = nothing("nothing is protected")
 SCORES = st.lists(st.integers(-5, 5), min_size=2, max_size=20).map(lambda drawn: np.array(drawn, float))
 
 
-def judged(members: np.ndarray, others: np.ndarray, limit: Limit = OPEN, seed: int = 0) -> AttackResult:
-    return judge("toy", "a toy", members, others, limit=limit, seed=seed)
+def judged(members: np.ndarray, strangers: np.ndarray, limit: Limit = OPEN, seed: int = 0) -> AttackResult:
+    return judge("toy", "a toy", members, strangers, limit=limit, seed=seed)
 
 
 def normal(shift: float = 1.0, many: int = 150) -> tuple[np.ndarray, np.ndarray]:
@@ -61,21 +61,21 @@ def normal(shift: float = 1.0, many: int = 150) -> tuple[np.ndarray, np.ndarray]
 
 @settings(derandomize=True, deadline=None, max_examples=20)
 @given(SCORES, SCORES)
-def test_exchanged_sides_turn_the_auc_over_and_no_scale_changes_it(members: np.ndarray, others: np.ndarray) -> None:
-    auc = auc_of(members, others)
-    assert auc_of(others, members) == pytest.approx(1 - auc, abs=1e-9)
-    assert auc_of(-members, -others) == pytest.approx(1 - auc, abs=1e-9)
-    assert auc_of(np.exp(members) - 7, np.exp(others) - 7) == pytest.approx(auc, abs=1e-9)
+def test_exchanged_sides_turn_the_auc_over_and_no_scale_changes_it(members: np.ndarray, strangers: np.ndarray) -> None:
+    auc = auc_of(members, strangers)
+    assert auc_of(strangers, members) == pytest.approx(1 - auc, abs=1e-9)
+    assert auc_of(-members, -strangers) == pytest.approx(1 - auc, abs=1e-9)
+    assert auc_of(np.exp(members) - 7, np.exp(strangers) - 7) == pytest.approx(auc, abs=1e-9)
 
 
 def test_only_the_order_of_scores_counts_and_the_seed_moves_intervals_alone() -> None:
-    members, others = normal()
-    found, stretched = judged(members, others), judged(np.exp(3 * members), np.exp(3 * others))
-    assert stretched == found
-    again, other = judged(members, others), judged(members, others, seed=1)
-    assert again == found
-    assert other.auc.mean == found.auc.mean and other.auc.low != found.auc.low
-    assert other.roc == found.roc and other.tpr_at_1_fpr.mean == found.tpr_at_1_fpr.mean
+    members, strangers = normal()
+    result, stretched = judged(members, strangers), judged(np.exp(3 * members), np.exp(3 * strangers))
+    assert stretched == result
+    again, other = judged(members, strangers), judged(members, strangers, seed=1)
+    assert again == result
+    assert other.auc.mean == result.auc.mean and other.auc.low != result.auc.low
+    assert other.roc == result.roc and other.tpr_at_1_fpr.mean == result.tpr_at_1_fpr.mean
 
 
 def test_the_wrong_way_round_is_as_sure_as_the_right_one() -> None:
@@ -86,24 +86,24 @@ def test_the_wrong_way_round_is_as_sure_as_the_right_one() -> None:
     assert wrong.tpr_at_1_fpr.mean == 0.0 and not replace(wrong, limit=0.0, advantage_limit=0.0).beats_limit
 
 
-@pytest.mark.parametrize("others", [2, 99, 100])
-def test_fewer_others_than_a_hundred_are_said_to_be_too_few(others: int) -> None:
-    notes = judged(np.arange(5.0), np.arange(float(others))).notes
-    assert notes == (() if others == 100 else (f"{others} others are too few to see 1% of false alarms: "
+@pytest.mark.parametrize("strangers", [2, 99, 100])
+def test_fewer_others_than_a_hundred_are_said_to_be_too_few(strangers: int) -> None:
+    notes = judged(np.arange(5.0), np.arange(float(strangers))).notes
+    assert notes == (() if strangers == 100 else (f"{strangers} others are too few to see 1% of false alarms: "
                                                "the TPR is interpolated",))  # fmt: skip
 
 
 def test_between_two_thresholds_a_coin_is_flipped() -> None:
     """One of 20 others and 4 of 10 members share the highest score: 1% is a fifth of the way there."""
     members = np.array([9.0] * 4 + [0.0] * 6)
-    others = np.array([9.0] + [0.0] * 19)
-    assert judged(members, others).tpr_at_1_fpr.mean == pytest.approx(0.4 / 5)
+    strangers = np.array([9.0] + [0.0] * 19)
+    assert judged(members, strangers).tpr_at_1_fpr.mean == pytest.approx(0.4 / 5)
 
 
 def test_the_limit_of_a_claim_stands_in_the_result() -> None:
-    found = judged(*normal(), Limit(math.log(3), 1e-3, "of a toy"))
-    assert (found.epsilon, found.delta, found.limit_note) == (math.log(3), 1e-3, "of a toy")
-    assert found.limit == pytest.approx(0.031) and found.advantage_limit == pytest.approx((2 + 2e-3) / 4)
+    result = judged(*normal(), Limit(math.log(3), 1e-3, "of a toy"))
+    assert (result.epsilon, result.delta, result.limit_note) == (math.log(3), 1e-3, "of a toy")
+    assert result.limit == pytest.approx(0.031) and result.advantage_limit == pytest.approx((2 + 2e-3) / 4)
     unbound = judged(*normal())
     assert unbound.limit is unbound.advantage_limit is None and not unbound.beats_limit
     assert unbound.to_dict()["epsilon"] == "inf" and AttackResult.from_dict(unbound.to_dict()) == unbound
@@ -146,11 +146,11 @@ def test_a_limit_is_beaten_by_a_whole_interval_above_it_and_above_what_was_there
 
 
 def test_images_stay_out_of_files_and_of_comparisons() -> None:
-    found = judged(*normal(many=20))
+    result = judged(*normal(many=20))
     picture = Samples(("a",), np.zeros((1, 2, 2)), np.ones((1, 2, 2)))
-    seen = replace(found, samples=picture)
-    assert seen.samples is picture and found.samples is None
-    assert seen == found and seen.to_dict() == found.to_dict()
+    seen = replace(result, samples=picture)
+    assert seen.samples is picture and result.samples is None
+    assert seen == result and seen.to_dict() == result.to_dict()
     assert "samples" not in seen.to_dict() and "samples" not in repr(seen)
 
 
@@ -170,10 +170,10 @@ def test_intervals_cover_and_reject() -> None:
     rng = np.random.default_rng(1)
     missed, wrong, lucky = 0, 0, 0
     for _ in range(20):
-        found = judged(rng.normal(1, 1, 120), rng.normal(0, 1, 240))
-        missed += not found.auc.low <= truth <= found.auc.high
-        wrong += found.auc.low <= truth + 0.12 <= found.auc.high  # a wrong truth is turned down
-        lucky += found.advantage.low > advantage
+        result = judged(rng.normal(1, 1, 120), rng.normal(0, 1, 240))
+        missed += not result.auc.low <= truth <= result.auc.high
+        wrong += result.auc.low <= truth + 0.12 <= result.auc.high  # a wrong truth is turned down
+        lucky += result.advantage.low > advantage
     assert missed <= 4 and wrong <= 4 and lucky <= 4
 
 
@@ -201,9 +201,9 @@ def test_what_one_side_may_do_the_other_may(epsilon: float, delta: float) -> Non
 
 
 def test_the_ends_of_the_bound() -> None:
-    zero, one = np.array([0.0]), np.array([1.0])
+    zero, whole = np.array([0.0]), np.array([1.0])
     assert bound(zero, 1.0, 0.0)[0] == 0.0, "without false alarms nobody is certain"
-    assert bound(zero, 1.0, 0.01)[0] == pytest.approx(0.01) and bound(one, 1.0, 0.0)[0] == 1.0
+    assert bound(zero, 1.0, 0.01)[0] == pytest.approx(0.01) and bound(whole, 1.0, 0.0)[0] == 1.0
     assert bound(zero, 0.0, 0.0)[0] == 0.0 and bound(np.array([0.3]), 0.0, 0.0)[0] == pytest.approx(0.3)
     assert bound(np.array([0.0, 0.5]), math.inf, 0.0).tolist() == [1.0, 1.0]
     assert bound(np.array([1e-300]), 750.0, 0.0)[0] == 1.0, "no overflow"
@@ -272,8 +272,8 @@ def test_a_node_is_bound_with_all_its_parts() -> None:
 def test_an_edge_between_two_nodes_stands_in_two_lists_unless_degrees_are_promised() -> None:
     """Group privacy for two: twice epsilon, and delta (1 + e^epsilon)."""
     cut = of("gap", epsilon=2.0, delta=1e-4, unit="node", degree_bound=5)
-    found = limit_of(cut, "edge")
-    assert found.epsilon == pytest.approx(4.0) and found.delta == pytest.approx(1e-4 * (1 + math.exp(2.0)))
+    limit = limit_of(cut, "edge")
+    assert limit.epsilon == pytest.approx(4.0) and limit.delta == pytest.approx(1e-4 * (1 + math.exp(2.0)))
     huge = replace(cut, guarantee=replace(cut.guarantee, epsilon=800.0))
     assert limit_of(huge, "edge").delta == 1.0
     assert not limit_of(replace(cut, guarantee=replace(cut.guarantee, epsilon=math.inf)), "edge").exists

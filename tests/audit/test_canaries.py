@@ -49,22 +49,22 @@ def test_false_alarms_of_guesses_are_as_rare_as_stated() -> None:
     truth = rng.random((1000, 200)) < 0.5
     sent = np.where(rng.random(truth.shape) < math.e / (1 + math.e), truth, ~truth)
     right = [right_guesses(s.astype(float), t, 200) for s, t in zip(sent, truth, strict=True)]
-    found = {v: chance_of_guesses(v, 200, 200, 1.0, 0.0) <= 0.1 for v in set(right)}
-    assert sum(found[v] for v in right) <= 142
-    assert found[max(right)] == (one_run_bound(max(right), 200, 200, 0.0, 0.1) > 1.0)
+    too_rare = {v: chance_of_guesses(v, 200, 200, 1.0, 0.0) <= 0.1 for v in set(right)}
+    assert sum(too_rare[v] for v in right) <= 142
+    assert too_rare[max(right)] == (one_run_bound(max(right), 200, 200, 0.0, 0.1) > 1.0)
 
 
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", EDGE_CANARIES)
 def test_shipped_methods_pass(name: str) -> None:
-    found = audit_edge_canaries(name)
-    assert found.holds, found.notes
-    assert found.lower_bound > 0.2 or name in ("lap-graph", "edge-rr", "priv-hrg", "heterorr")
+    result = audit_edge_canaries(name)
+    assert result.holds, result.notes
+    assert result.lower_bound > 0.2 or name in ("lap-graph", "edge-rr", "priv-hrg", "heterorr")
 
 
 def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = audit_people_canaries()
-    assert found.holds and found.lower_bound > 1.2
+    result = audit_people_canaries()
+    assert result.holds and result.lower_bound > 1.2
     real, weak = RandomizedResponse.randomize, RandomizedResponse(epsilon=6.0, classes=2)
     monkeypatch.setattr(labels.RandomizedResponse, "randomize", lambda me, values, **rest: real(weak, values, **rest))
     assert not audit_people_canaries().holds
@@ -80,8 +80,8 @@ def test_almost_no_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
         lambda me, hop, bits: real(replace(me, sigmas=tuple(sigma / 16 for sigma in me.sigmas)), hop, bits),
     )
     monkeypatch.setattr(CountedSum, "noise", property(lambda me: counts(replace(me, epsilon=16 * me.epsilon))))
-    found = audit_edge_canaries(name)
-    assert not found.holds and found.lower_bound > 3.0
+    result = audit_edge_canaries(name)
+    assert not result.holds and result.lower_bound > 3.0
 
 
 def test_a_release_of_true_edges_beside_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_a_release_of_true_edges_beside_the_noise_is_found(monkeypatch: pytest.M
 
 
 def test_every_method_and_release_is_a_target_or_promises_nothing() -> None:
-    known = targets()
+    audited = targets()
     for name, info in METHODS.items():
         if info.trust == "none":
             with pytest.raises(InputError, match="promises nothing"):
                 run_audits(name)
         else:
-            assert known[name].method, name
+            assert audited[name].method, name
 
 
 def test_every_way_to_make_edges_and_to_draw_trees_is_audited() -> None:
@@ -106,11 +106,11 @@ def test_every_way_to_make_edges_and_to_draw_trees_is_audited() -> None:
 
 
 def test_a_target_runs_its_audits_and_an_unknown_one_is_refused() -> None:
-    known, events = targets(), []
-    assert len(known["edge-rand"].audits()) == len(known["edge-rand"].audits("mechanisms")) + 2
-    assert not known["gap"].audits("mechanisms") and "mechanisms" in GROUPS
-    found = run_audits("randomized-response", progress=events.append)
-    assert [audit.verdict for audit in found] == ["holds", "holds"]
+    audited, events = targets(), []
+    assert len(audited["edge-rand"].audits()) == len(audited["edge-rand"].audits("mechanisms")) + 2
+    assert not audited["gap"].audits("mechanisms") and "mechanisms" in GROUPS
+    results = run_audits("randomized-response", progress=events.append)
+    assert [audit.verdict for audit in results] == ["holds", "holds"]
     assert events == [Progress(0, 1, "audit randomized-response")]
     with pytest.raises(InputError, match="target"):
         run_audits("nothing")

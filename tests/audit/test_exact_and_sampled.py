@@ -18,9 +18,9 @@ CASES = {case.name: case for case in (*feature_cases(), *edge_cases())}
 
 
 def test_every_mechanism_of_the_catalogue_is_audited() -> None:
-    known = targets()
+    audited = targets()
     for info in catalogue():
-        assert known[info.name].mechanism, info.name
+        assert audited[info.name].mechanism, info.name
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_a_sampler_that_does_not_follow_its_likelihood_is_found_by_samples(monke
 def test_noisy_sums_pass_and_at_a_lower_price_are_found(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three relationships of one person charged as one entry, or as three edges' ends alone; a root of 2 left out."""
     how = {"relationships": 3} if unit == "k-edges" else {}
-    found = audit_sums(unit, **how)
-    assert found.holds and found.lower_bound > 0.75
+    result = audit_sums(unit, **how)
+    assert result.holds and result.lower_bound > 0.75
     real = curator_privacy.sensitivity_of
     for factor in (math.sqrt(12.0), math.sqrt(2.0)):
         monkeypatch.setattr(
-            curator_privacy, "sensitivity_of", lambda *one, factor=factor, **rest: real(*one, **rest) / factor
+            curator_privacy, "sensitivity_of", lambda *given, factor=factor, **rest: real(*given, **rest) / factor
         )
         assert not audit_sums(unit, **how).holds
 
@@ -89,6 +89,6 @@ def test_false_alarms_are_as_rare_as_stated() -> None:
 
 def test_mu_is_bounded_from_below_and_sharply() -> None:
     rng = np.random.default_rng(2)
-    one, other = rng.normal(1.0, 1.0, 50_000), rng.normal(0.0, 1.0, 50_000)
-    assert 0.93 < mu_bound(one, other) < 1.0
+    shifted, other = rng.normal(1.0, 1.0, 50_000), rng.normal(0.0, 1.0, 50_000)
+    assert 0.93 < mu_bound(shifted, other) < 1.0
     assert mu_bound(other, other) < 0.05

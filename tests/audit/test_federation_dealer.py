@@ -29,9 +29,9 @@ Patch = pytest.MonkeyPatch
 @pytest.mark.parametrize(("mode", "holders"), [*((mode, 2) for mode in MODES), ("paper", 3), ("shared-linear", 5)])
 def test_the_server_learns_the_noisy_sum_alone(mode: str, holders: int) -> None:
     """False-alarm rate 1e-6 each, seeds fixed."""
-    found = audit_dealer(mode, holders)
-    assert found.holds, found.notes
-    assert "server with dealt keys" in found.target and found.false_alarm == 1e-6
+    result = audit_dealer(mode, holders)
+    assert result.holds, result.notes
+    assert "server with dealt keys" in result.target and result.false_alarm == 1e-6
 
 
 # ---- weakened copies of shared-linear ----
@@ -154,10 +154,10 @@ def sizes_of_the_data(patch: Patch) -> None:
         yield Receive("holder2", "masked-sum", (-1,))
         return (yield from true)
 
-    def programs(contexts: Any, held: Any) -> Any:
-        found = real(contexts, held)
-        edges = int(held["holder2"].edge_index[0, 0])
-        return found | {"holder1": receives(found["holder1"]), "holder2": sends(found["holder2"], edges)}
+    def programs(contexts: Any, by_holder: Any) -> Any:
+        by_party = real(contexts, by_holder)
+        edges = int(by_holder["holder2"].edge_index[0, 0])
+        return by_party | {"holder1": receives(by_party["holder1"]), "holder2": sends(by_party["holder2"], edges)}
 
     patch.setattr(replay, "party_programs", programs)
 
@@ -186,9 +186,9 @@ def seals_sent_to_the_server(patch: Patch) -> None:
     real = linear.name_publication
 
     def name(roster: Roster, round: int, own: bytes) -> Any:
-        found = yield from real(roster, round, own)
+        received = yield from real(roster, round, own)
         yield Send("server", "seal", torch.zeros(32, dtype=torch.uint8))
-        return found
+        return received
 
     patch.setattr(linear, "name_publication", name)
     patch.setattr(replay, "party_programs", _hearing(replay.party_programs))
@@ -204,15 +204,15 @@ def _hearing(real: Any) -> Any:
         return effect
 
     def programs(*given: Any) -> Any:
-        found = real(*given)
-        return found | {"server": altered(found["server"], seals_first)}
+        by_party = real(*given)
+        return by_party | {"server": altered(by_party["server"], seals_first)}
 
     return programs
 
 
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize(
-    ("holders", "weaken", "said"),
+    ("holders", "weaken", "leak"),
     [
         (2, masks_removed, "less what was dealt"),
         (5, sent_shares_unmasked, "less what was dealt"),
@@ -233,10 +233,10 @@ def _hearing(real: Any) -> Any:
         (2, seals_sent_to_the_server, "seal was sent to the server"),
     ],
 )
-def test_a_weakened_copy_is_found(holders: int, weaken: Callable[[Patch], None], said: str, monkeypatch: Patch) -> None:
+def test_a_weakened_copy_is_found(holders: int, weaken: Callable[[Patch], None], leak: str, monkeypatch: Patch) -> None:
     weaken(monkeypatch)
-    found = audit_dealer("shared-linear", holders)
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_dealer("shared-linear", holders)
+    assert not result.holds and any(leak in note for note in result.notes), result.notes
 
 
 # ---- weakened copies of the other modes ----
@@ -267,13 +267,13 @@ def test_rows_that_are_published_with_less_are_found(
     mode: str, name: str, weak: Any, note: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(Publisher, name, weak)
-    found = audit_dealer(mode)
-    assert not found.holds and note in found.notes[0]
+    result = audit_dealer(mode)
+    assert not result.holds and note in result.notes[0]
 
 
 def test_guesses_that_are_drawn_again_after_a_resume_are_found(monkeypatch: Patch) -> None:
     drawn = itertools.count()
     real = GuessPublisher.publish
     monkeypatch.setattr(GuessPublisher, "publish", lambda me: (real(me) + next(drawn)) % 3)
-    found = audit_dealer("guesses")
-    assert not found.holds and "published other guesses" in found.notes[0]
+    result = audit_dealer("guesses")
+    assert not result.holds and "published other guesses" in result.notes[0]

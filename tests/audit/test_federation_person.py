@@ -93,12 +93,12 @@ WEAK = (
 def test_a_person_who_trains_and_one_who_is_guessed_about_pass(role: str, degree_bound: int) -> None:
     """False-alarm rate 2e-6 each, seeds fixed."""
     seeds = range(2 if role == "trains" and not degree_bound else 6)
-    found = [audit_person(role, seed=seed, degree_bound=degree_bound) for seed in seeds]
-    assert all(one.holds for one in found), [one.notes for one in found]
-    shown = max(one.lower_bound for one in found)
+    results = [audit_person(role, seed=seed, degree_bound=degree_bound) for seed in seeds]
+    assert all(result.holds for result in results), [result.notes for result in results]
+    bound = max(result.lower_bound for result in results)
     # A guess that changes shows the whole price; in one draw votes show part of theirs, and training nothing.
     least, most = (1.999, 2.001) if role == "guessed" else (0.5, 2.0) if degree_bound else (0.0, 0.0)
-    assert least <= shown <= most
+    assert least <= bound <= most
 
 
 @pytest.mark.slow  # many runs
@@ -110,5 +110,5 @@ def test_a_weakened_copy_is_found(
 ) -> None:
     """Noise is measured with false-alarm rate 1e-6, seeds fixed; all else is compared exactly."""
     monkeypatch.setattr(owner, name, weak)
-    found = (audit_person(role, seed=seed, degree_bound=degree) for seed in range(5))
-    assert any(not one.holds and note in " ".join(one.notes) for one in found)
+    results = (audit_person(role, seed=seed, degree_bound=degree) for seed in range(5))
+    assert any(not result.holds and note in " ".join(result.notes) for result in results)

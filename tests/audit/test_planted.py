@@ -52,7 +52,7 @@ def planted(graph: Any) -> dict[str, bytes]:
     """Everything planted, in the forms it might be stored in."""
     row, labels, ends = graph.x[14].numpy(), graph.y.numpy(), graph.edge_index.numpy()
     u, v = (int(end) for end in ends[:, (ends[0] > 60) & (ends[1] > ends[0] + 9)][:, 3])
-    found = {
+    texts = {
         "a name": NAME.encode(),
         "a name, wide": NAME.encode("utf-16-le"),
         "the number as float32": NUMBER.tobytes(),
@@ -69,8 +69,8 @@ def planted(graph: Any) -> dict[str, bytes]:
     for name, array in arrays.items():
         for kind in (np.int64, np.int32, np.int16, np.float32, np.float64):
             if (name == "a row") == (np.dtype(kind).kind == "f") and not (name == "an edge" and kind is np.int16):
-                found[f"{name} as {kind.__name__}"] = array.astype(kind).tobytes()
-    return found
+                texts[f"{name} as {kind.__name__}"] = array.astype(kind).tobytes()
+    return texts
 
 
 def left_behind(folder: Path, *streams: str) -> dict[str, bytes]:
@@ -140,6 +140,6 @@ def test_the_search_finds_what_is_there(data: Path, tmp_path: Path) -> None:
     (dump / "edges").write_bytes(graph.edge_index.numpy().tobytes() + graph.edge_index.T.numpy().tobytes())
     (dump / "json").write_text(json.dumps({"pairs": graph.edge_index.T.tolist(), "y": graph.y.tolist()}))
     (dump / "ids").write_text(" ".join(graph.ids) + f"{float(NUMBER):.8f}")
-    found = {leak.split(" in ")[0] for leak in leaks(secrets, left_behind(dump))}
-    assert {"a name", "the number as float32", "the number as text", "a row as float32", "labels as int64"} <= found
-    assert {"ends as int64", "an edge as int64", "an edge as JSON", "labels as text"} <= found
+    names = {leak.split(" in ")[0] for leak in leaks(secrets, left_behind(dump))}
+    assert {"a name", "the number as float32", "the number as text", "a row as float32", "labels as int64"} <= names
+    assert {"ends as int64", "an edge as int64", "an edge as JSON", "labels as text"} <= names

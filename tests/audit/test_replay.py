@@ -44,14 +44,14 @@ def replayed(name: str, **settings: Any) -> Audit:
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_pass(name: str) -> None:
-    found = replayed(name)
-    assert found.holds, found.notes
+    result = replayed(name)
+    assert result.holds, result.notes
     if name.split(",")[0] in ("gap", "progap", "class-sums") and not EXCUSED & set(name.split(", ")):
         # Learned rows do not all point the same way; noise of counts shows less of its ratio in a few draws.
         counted = name in ("class-sums", "class-sums, contacts")
         seeds = (1, 3) if counted else ()
-        bounds = [found.lower_bound, *(audit_replay(pipeline(name), seed=seed).lower_bound for seed in seeds)]
-        assert max(bounds) > (0.5 if counted or "contacts" in name else 0.75) * found.claimed_epsilon
+        bounds = [result.lower_bound, *(audit_replay(pipeline(name), seed=seed).lower_bound for seed in seeds)]
+        assert max(bounds) > (0.5 if counted or "contacts" in name else 0.75) * result.claimed_epsilon
 
 
 # ---- mutants ----
@@ -145,11 +145,11 @@ MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutants_are_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, name, weak, shown, note = MUTANTS[mutant]
+    owner, name, weak, replayed_name, note = MUTANTS[mutant]
     monkeypatch.setattr(owner, name, weak)
-    found = replayed(shown)
-    assert not found.holds
-    assert note in found.notes[0], found.notes
+    result = replayed(replayed_name)
+    assert not result.holds
+    assert note in result.notes[0], result.notes
 
 
 # ---- the recorder itself ----
@@ -159,8 +159,8 @@ def test_mutants_are_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_normal_noise_keeps_no_promise_without_a_delta() -> None:
     """No epsilon bounds the ratio of two shifted normal laws, so pure privacy is broken by any measured shift."""
     assert audit_replay(replace(pipeline("class-sums"), delta=0.0)).holds
-    found = audit_replay(replace(pipeline("class-sums, normal"), delta=0.0))
-    assert (found.verdict, found.lower_bound) == ("broken", math.inf)
+    result = audit_replay(replace(pipeline("class-sums, normal"), delta=0.0))
+    assert (result.verdict, result.lower_bound) == ("broken", math.inf)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -184,37 +184,37 @@ def test_a_run_that_fails_or_an_outcome_that_stands_on_one_side_alone_is_a_findi
 
 
 def test_neighbours_differ_in_one_unit() -> None:
-    made = pipeline("class-sums")
-    assert made.first.edge_index.shape[1] == made.second.edge_index.shape[1] + 2
+    pair = pipeline("class-sums")
+    assert pair.first.edge_index.shape[1] == pair.second.edge_index.shape[1] + 2
     train = torch.ones(120, dtype=torch.bool)
-    other = neighbour(made.first, "person", train)
-    assert (other.y != made.first.y).sum() == 1
+    other = neighbour(pair.first, "person", train)
+    assert (other.y != pair.first.y).sum() == 1
     before = (MultiBit.randomize, PerturbedSum.perturb, NoisyUpdates.add_noise)
     replayed("class-sums")  # methods are as they were after an audit
     assert (MultiBit.randomize, PerturbedSum.perturb, NoisyUpdates.add_noise) == before
     with pytest.raises(InputError, match="unit"):
-        neighbour(made.first, "house", train)
+        neighbour(pair.first, "house", train)
     with pytest.raises(InputError, match="pipeline"):
         pipeline("nothing")
 
 
 def test_same_compares_values() -> None:
     assert same({"a": [1, float("nan"), torch.eye(2).to_sparse()]}, {"a": [1, float("nan"), torch.eye(2).to_sparse()]})
-    for one, other in ((1, 1.0), (torch.zeros(2), torch.zeros(3)), ((1,), (1, 2)), (np.ones(2), np.zeros(2))):
-        assert not same(one, other)
+    for first, other in ((1, 1.0), (torch.zeros(2), torch.zeros(3)), ((1,), (1, 2)), (np.ones(2), np.zeros(2))):
+        assert not same(first, other)
 
 
 def test_a_release_that_was_made_at_another_moment_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock(datetime):
         """A minute later whenever it is asked."""
 
-        asked = 0
+        reads = 0
 
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-            cls.asked += 1
-            return datetime(2026, 1, 1, 12, cls.asked, tzinfo=UTC)
+            cls.reads += 1
+            return datetime(2026, 1, 1, 12, cls.reads, tzinfo=UTC)
 
     monkeypatch.setattr("graphveil.methods.release.published.datetime", Clock)
     assert audit_replay(pipeline("edge-rand"), seed=0).verdict == "holds"
-    assert Clock.asked > 1
+    assert Clock.reads > 1

@@ -44,8 +44,8 @@ def test_randomized_response_costs_exactly_its_epsilon(epsilon: float, classes: 
     table = response(epsilon, classes)
     assert worst_ratio(table) == pytest.approx(epsilon)
     assert audit_table("rr", promise(epsilon), table).holds
-    found = audit_table("rr", promise(epsilon * 0.99), table)
-    assert not found.holds and found.lower_bound == pytest.approx(epsilon) and found.false_alarm == 0.0
+    result = audit_table("rr", promise(epsilon * 0.99), table)
+    assert not result.holds and result.lower_bound == pytest.approx(epsilon) and result.false_alarm == 0.0
 
 
 def test_a_delta_buys_what_the_hockey_stick_says() -> None:
@@ -100,8 +100,8 @@ def test_independent_users_are_worst_together_where_each_is_worst() -> None:
 
 def test_an_output_that_was_left_out_is_a_finding_however_small_the_bound_is() -> None:
     table = response(1.0, 3)
-    found = audit_table("rr", promise(5.0), table[:, :2])
-    assert not found.holds and len(found.notes) == 2
+    result = audit_table("rr", promise(5.0), table[:, :2])
+    assert not result.holds and len(result.notes) == 2
     assert audit_table("rr", promise(5.0), table[:, :2], complete=False).holds
 
 
@@ -137,9 +137,9 @@ def test_equal_scores_prove_nothing_and_few_scores_are_refused(bound: Any) -> No
 
 def test_infinite_scores_are_events_as_well() -> None:
     """A ratio of certainty: 800 judged scores of each, told apart without an error, prove a finite epsilon."""
-    found = epsilon_bound(np.full(1000, np.inf), np.full(1000, -np.inf), 0.0, 1e-3)
+    bound = epsilon_bound(np.full(1000, np.inf), np.full(1000, -np.inf), 0.0, 1e-3)
     low = 0.0005 ** (1 / 800)
-    assert found == pytest.approx(math.log(low / (1 - low)), rel=1e-6)
+    assert bound == pytest.approx(math.log(low / (1 - low)), rel=1e-6)
 
 
 FAIR: dict[str, Any] = {
@@ -153,7 +153,7 @@ FAIR: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("target", "", "Audit: the target has no name"),
         ("claimed_epsilon", -0.1, "Audit: claimed_epsilon is -0.1; allowed: a number of at least 0"),
@@ -165,9 +165,9 @@ FAIR: dict[str, Any] = {
         ("lower_bound", 1.1, "the bound exceeds the claim; allowed: verdict broken"),
     ],
 )
-def test_what_no_audit_can_say_is_refused(field: str, value: object, said: str) -> None:
+def test_what_no_audit_can_say_is_refused(field: str, value: object, message: str) -> None:
     assert Audit(**FAIR).holds
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Audit(**{**FAIR, field: value})
 
 
@@ -180,9 +180,9 @@ def test_rounding_is_no_breach_and_a_millionth_is_one(claimed: float) -> None:
 
 
 def test_a_finding_breaks_a_promise_that_no_bound_covers_and_the_answer_is_json() -> None:
-    found = judge("made", 1.0, 1e-6, 0.1, 0.0, notes=("slow",), findings=("a private number in a name",))
-    assert (found.verdict, found.notes) == ("broken", ("a private number in a name", "slow"))
-    found = timed(judge)("made", math.inf, 0.0, math.inf, 0.0)
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    result = judge("made", 1.0, 1e-6, 0.1, 0.0, notes=("slow",), findings=("a private number in a name",))
+    assert (result.verdict, result.notes) == ("broken", ("a private number in a name", "slow"))
+    result = timed(judge)("made", math.inf, 0.0, math.inf, 0.0)
+    written = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert written["claimed_epsilon"] == written["lower_bound"] == "inf" and written["seconds"] >= 0
     assert set(written) == {*FAIR, "seconds", "notes"}

@@ -131,8 +131,8 @@ def test_worst_ratios_of_six_nodes_are_the_figures_known(factor: float, figures:
     world, trees = TreeCase("priv-hrg", 6, public=False).world, Trees(6)
     scores, epsilons = trees.scores(world.private, np.ones((len(world.private), 6), np.bool_)), (0.1, 1, 2, 4, 8, 16)
     laws = (trees.law(factor * epsilon * scores) for epsilon in epsilons)
-    found = [exact.worst_ratio(law, world.neighbours) / epsilon for law, epsilon in zip(laws, epsilons, strict=True)]
-    assert found == pytest.approx(figures, abs=6e-4)
+    ratios = [exact.worst_ratio(law, world.neighbours) / epsilon for law, epsilon in zip(laws, epsilons, strict=True)]
+    assert ratios == pytest.approx(figures, abs=6e-4)
     assert [private_weight(epsilon, 6) for epsilon in epsilons] == pytest.approx(
         [0.5 * epsilon / likelihood_sensitivity(6) for epsilon in epsilons]
     )
@@ -148,30 +148,30 @@ def test_our_weight_costs_at_most_epsilon(nodes: int) -> None:
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", CASES)
 def test_steps_leave_hardly_any_delta_at_this_size_and_too_few_leave_all(name: str) -> None:
-    found = audit_steps(CASES[name])
-    assert found.holds and found.delta < 1e-12
-    assert found.lower_bound == pytest.approx(audit_limit(CASES[name]).lower_bound, rel=1e-6)
-    assert "after 1; " in found.notes[0] and "then: inf; " in found.notes[1]
+    result = audit_steps(CASES[name])
+    assert result.holds and result.delta < 1e-12
+    assert result.lower_bound == pytest.approx(audit_limit(CASES[name]).lower_bound, rel=1e-6)
+    assert "after 1; " in result.notes[0] and "then: inf; " in result.notes[1]
     few = audit_steps(CASES[name], steps=20)
     assert few.holds and few.delta > 0.01
-    one = audit_steps(CASES[name], steps=1)
-    assert not one.holds and "nothing is promised" in one.notes[0]
+    short = audit_steps(CASES[name], steps=1)
+    assert not short.holds and "nothing is promised" in short.notes[0]
     assert not audit_steps(CASES[name], actual=4 * CASES[name].epsilon).holds
 
 
 def test_five_nodes_at_a_large_epsilon_are_not_done_after_500_steps() -> None:
     """The delta that the release's own number of steps leaves over is no rounding error then."""
-    found = audit_steps(TreeCase("priv-hrg", 5, public=False, epsilon=8.0))
-    assert 1e-3 < found.delta < 1e-2
+    result = audit_steps(TreeCase("priv-hrg", 5, public=False, epsilon=8.0))
+    assert 1e-3 < result.delta < 1e-2
 
 
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", CASES)
 def test_trees_of_the_shipped_chain_pass(name: str) -> None:
     """False-alarm rate 1e-6, seed fixed."""
-    found = audit_walks(CASES[name], samples=1500)
-    assert found.holds and found.false_alarm == 1e-6
-    assert found.lower_bound > 0.1 * found.claimed_epsilon
+    result = audit_walks(CASES[name], samples=1500)
+    assert result.holds and result.false_alarm == 1e-6
+    assert result.lower_bound > 0.1 * result.claimed_epsilon
 
 
 @pytest.mark.slow  # many runs
@@ -195,8 +195,8 @@ def test_block_counts_cost_what_they_claim(monkeypatch: pytest.MonkeyPatch) -> N
     assert not audit_exactly(case, actual=2.0).holds
     real = Blocks.counts
     monkeypatch.setattr(Blocks, "counts", lambda me, edges: real(me, edges) + np.roll(real(me, edges), 1))
-    found = audit_exactly(block_case())
-    assert not found.holds and found.lower_bound == pytest.approx(2.0)
+    result = audit_exactly(block_case())
+    assert not result.holds and result.lower_bound == pytest.approx(2.0)
 
 
 def test_half_the_noise_of_a_release_is_found_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:

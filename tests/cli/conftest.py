@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console, RenderableType
 
 from graphveil.cli import main
+
+
+def text_of(screen: RenderableType, width: int = 80) -> str:
+    """What a screen shows on a terminal of that width."""
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None).print(screen)
+    return out.getvalue()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from graphveil.cli import advise as advise_screen
@@ -22,7 +21,7 @@ from graphveil.methods.advise.goal import Goal, Reached, Wanted
 from graphveil.methods.advise.rehearsal import Band, PublicFacts, Rehearsal, Trial
 from graphveil.methods.advise.rules import TRUSTS, Cell, rule_for
 from graphveil.methods.runs.intervals import Interval
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import Terminal, text_of
 
 TOWN = str(Path(__file__).parents[2] / "docs" / "examples" / "town")
 
@@ -76,59 +75,57 @@ def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
     return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", alike, rehearsal, "made graphs", None, 3.2)
 
 
-def text_of(screen: RenderableType, width: int = 80) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(screen)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert all(len(line) <= width for line in lines)
+def words_of(screen: RenderableType) -> str:
+    """What stands on a terminal of 80 columns, in one line."""
+    lines = text_of(screen).splitlines()
+    assert all(len(line) <= 80 for line in lines)
     return " ".join(" ".join(lines).split())
 
 
 def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None:
-    text = text_of(advise_screen.of_one("town", advice()))
+    text = words_of(advise_screen.of_one("town", advice()))
     assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on made graphs" in text
     assert "made 60.0 +10.0 (+4.0 to +16.0) no-edges" in text
     assert "Narrower by" not in text
     assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
     assert "Run next graphveil train class-sums town --epsilon 2" in text
     reached = Reached(Goal("accuracy", 0.8), 1.0, 4.0, {4.0: Band(0.8, 0.9)})
-    text = text_of(advise_screen.of_one("town\x1b[31m\n", replace(advice(), reached=reached)))
+    text = words_of(advise_screen.of_one("town\x1b[31m\n", replace(advice(), reached=reached)))
     assert "accuracy of at least 80 %: epsilon 1 to 4; take 4" in text and "\x1b" not in text
 
 
 def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() -> None:
     names = ("contacts follow classes hardly (22% inside)", "contacts follow classes mostly (71% inside)")
     trials = tuple(replace(TRIAL, world=name, control="label-propagation") for name in names)
-    text = text_of(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
+    text = words_of(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
     assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was generated" in text
     # No word of the table is broken at 80 columns.
     assert text.count("label-propagation") == 2
     rehearsed = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
-    assert "--degree N" not in text_of(advise_screen.of_one("town", rehearsed))
+    assert "--degree N" not in words_of(advise_screen.of_one("town", rehearsed))
 
 
 @pytest.mark.parametrize("trust", TRUSTS)
 def test_where_no_rule_fits_the_reason_stands_in_place_of_a_command(trust: str) -> None:
     none = replace(advice(trust), rule=None, epsilon=None, adversary=None, alike=(), rehearsal=None)
-    text = text_of(advise_screen.of_one("town", none))
+    text = words_of(advise_screen.of_one("town", none))
     assert "collect and publish nothing" in text and "declared" in text
     assert command_of(none, "town") is None and none.settings == {} and none.to_dict()["expected"] is None
 
 
 def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
-    text = text_of(advise_screen.of_all("my town", [advice(trust, rehearsed=False) for trust in TRUSTS]))
+    text = words_of(advise_screen.of_all("my town", [advice(trust, rehearsed=False) for trust in TRUSTS]))
     for trust in TRUSTS:
         command = command_of(advice(trust), "my town")
         assert command is not None and command in text
     assert "graphveil train class-sums 'my town' --epsilon 2" in text
     # A federation is split before it is set up, and no accuracy is promised.
     assert "graphveil federation split 'my town' --out parts && graphveil federation init" in text
-    measured = text_of(advise_screen.of_one("town", advice(rehearsed=False)))
+    measured = words_of(advise_screen.of_one("town", advice(rehearsed=False)))
     assert "+3.0 to +9.1 points, on the most similar graphs measured; not rehearsed on yours" in measured
     bare = replace(advice(rehearsed=False), alike=())
-    assert "unknown: neither rehearsed nor measured" in text_of(advise_screen.of_one("town", bare))
-    alone = text_of(advise_screen.of_one("town", advice("federation", rehearsed=False)))
+    assert "unknown: neither rehearsed nor measured" in words_of(advise_screen.of_one("town", bare))
+    alone = words_of(advise_screen.of_one("town", advice("federation", rehearsed=False)))
     assert "no accuracy is known for yours" in alone
 
 
@@ -164,10 +161,7 @@ def test_a_missed_goal_says_which_epsilon_the_plan_is_for_and_what_narrows_the_a
     pilot: str | None, named: bool
 ) -> None:
     missed = Reached(Goal("lift", 0.9), None, None, {8.0: Band(0.1, 0.2)})
-    console = Console(file=io.StringIO(), width=80)
-    console.print(searched(Wanted("epsilon", missed, "made graphs", 2.0), pilot, Text("the plan itself")))
-    assert isinstance(console.file, io.StringIO)
-    text = " ".join(console.file.getvalue().split())
+    text = words_of(searched(Wanted("epsilon", missed, "made graphs", 2.0), pilot, Text("the plan itself")))
     assert "at 8 all rehearsals together gave +10.0 to +20.0 points" in text
     assert "The plan below is for the default epsilon." in text and text.endswith("the plan itself")
     assert ("--pilot DATA" in text) == named

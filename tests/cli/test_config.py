@@ -201,11 +201,6 @@ def test_the_schema_is_printed_and_examples_are_valid(type_in: Terminal) -> None
     assert examples and all(valid(file.read_text(), run_schema()) for file in examples)
 
 
-def properties(name: str) -> dict[str, Any]:
-    """What the schema says of a method's settings."""
-    return dict(run_schema(METHODS[name])["properties"]["settings"]["properties"])
-
-
 @pytest.mark.parametrize(
     ("content", "holds"),
     [

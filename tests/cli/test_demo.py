@@ -12,28 +12,22 @@ from typing import Any
 
 import pytest
 import typer.main
-from rich.console import Console
 
 from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.demo import NEXT, screen_of, similar
 from graphveil.privacy import Guarantee
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS
+from tests.cli.conftest import text_of
 from tests.reports.demo_made import ATTACKS, story
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def screen(what: Any, width: int = 80) -> str:
-    file = io.StringIO()
-    Console(file=file, width=width, highlight=False, markup=False, emoji=False).print(what)
-    return file.getvalue()
-
-
 def test_the_screen_fits_eighty_columns_and_what_comes_next_is_there() -> None:
-    told_of = screen(screen_of(replace(story(), data="x\n\x1b[2J[bold]y"), Path("runs/\x1b[2Jdemo")))
-    assert "\x1b" not in told_of and "[bold]y (made): 1,000 people" in told_of
-    lines = screen(screen_of(story(), Path("runs/demo"))).splitlines()
+    text = text_of(screen_of(replace(story(), data="x\n\x1b[2J[bold]y"), Path("runs/\x1b[2Jdemo")))
+    assert "\x1b" not in text and "[bold]y (made): 1,000 people" in text
+    lines = text_of(screen_of(story(), Path("runs/demo"))).splitlines()
     assert max(map(len, lines)) <= 80
     head, *following = [line.strip() for line in lines[-4:]]
     assert head == "What next" and [line.split("  ")[0] for line in following] == [words for words, _ in NEXT]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import stat
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
@@ -27,7 +26,7 @@ from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
 from graphveil.reports.federation.plan import SENT, draft, planned, priced
-from tests.cli.conftest import Answer, Terminal
+from tests.cli.conftest import Answer, Terminal, text_of
 from tests.reports.federation.test_party import agreement
 
 TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
@@ -263,9 +262,7 @@ def test_a_transcript_that_nobody_wrote_is_refused(type_in: Terminal, line: str,
 
 def read(screen: RenderableType) -> str:
     """A screen as one line of text."""
-    out = io.StringIO()
-    Console(file=out, width=100, color_system=None).print(screen)
-    return " ".join(out.getvalue().split())
+    return " ".join(text_of(screen, 100).split())
 
 
 def plan(unsigned: tuple[str, ...] = (), **options: Any) -> str:

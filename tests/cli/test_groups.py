@@ -60,7 +60,7 @@ def test_a_command_gets_its_groups_whole() -> None:
     typed(heard.command(repeats=10), "digits", "--repeats", 4)
     assert heard.seen["repetition"].repeats == 4
     entry = heard.command()
-    assert (entry.__name__, entry.__doc__) == ("made", "A made command.")
+    assert (entry.__name__, entry.__doc__) == ("entry", "A made command.")
     assert set(entry.__annotations__) == set(inspect.signature(entry).parameters)
     refused = Heard({})
     for words in (("--seed", -1), ("--repeats", 0), ("--no",)):

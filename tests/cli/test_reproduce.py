@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console, RenderableType
 
 from graphveil.cli import reproduce as reproduce_screen
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.exhibit import Exhibit
 from graphveil.reproduction.runner import Outcome, Price, Row, Run
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import Terminal, text_of
 from tests.graphs.published_made import facebook
 
 PEOPLE = 24
@@ -36,8 +34,8 @@ def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) ->
     rows = answer.json["rows"]
     assert [(row["row"], row["price"]["epsilon"]) for row in rows] == [("multi-bit eps_x=1", 1.0)]
     assert rows[0]["published"] == {"mean": 92.7, "width": 0.1} and rows[0]["splits"] == 1
-    text_of = type_in(*words, "--reproducible-noise", 1)
-    assert text_of.code == 0 and "92.7±0.1" in text_of.out and "split 0" not in text_of.err
+    answer = type_in(*words, "--reproducible-noise", 1)
+    assert answer.code == 0 and "92.7±0.1" in answer.out and "split 0" not in answer.err
     assert (tmp_path / "table" / "table.md").read_text().startswith("# lpgnn-table3")
 
 
@@ -48,13 +46,6 @@ def test_a_table_without_its_data_leaves_nothing_behind(type_in: Terminal, tmp_p
 
 
 # ---- what ``graphveil reproduce`` shows ----
-
-
-def text_of(screen: RenderableType, width: int = 80) -> str:
-    """The text of a screen on a terminal of that width."""
-    out = io.StringIO()
-    Console(file=out, width=width, markup=False).print(screen)
-    return out.getvalue()
 
 
 def outcome_of(exhibit: Exhibit, accuracy: float, splits: int = 1) -> Outcome:

@@ -11,8 +11,7 @@ import pytest
 from graphveil.cli.base import tables
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 from graphveil.privacy.statement.registry import CODES
-from tests.cli.conftest import Terminal
-from tests.cli.test_screens import text_of
+from tests.cli.conftest import Terminal, text_of
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 

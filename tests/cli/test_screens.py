@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base import console, screens, tables
@@ -22,13 +21,8 @@ from graphveil.methods.registry import plan
 from graphveil.reports.compare.rows import row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.runtime.progress import Progress
+from tests.cli.conftest import text_of
 from tests.reports import made
-
-
-def text_of(what: RenderableType, width: int = 80) -> str:
-    file = io.StringIO()
-    Console(file=file, width=width, highlight=False, markup=False, emoji=False).print(what)
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("width", [72, 200])
@@ -142,10 +136,10 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     with console.working() as tell:
         tell(event("training \x1b[2J", 50, 100, 2.5))
-    text_of = screen.getvalue()
-    assert "training" in text_of and "50/100" in text_of and "epsilon spent 2.5" in text_of
-    assert "\x1b[2J" not in text_of
-    assert text_of.rstrip().endswith("\x1b[2K")
+    text = screen.getvalue()
+    assert "training" in text and "50/100" in text and "epsilon spent 2.5" in text
+    assert "\x1b[2J" not in text
+    assert text.rstrip().endswith("\x1b[2K")
 
 
 def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

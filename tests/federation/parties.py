@@ -109,10 +109,10 @@ class Place:
             if die(step.done):
                 raise Killed
 
-        others = tuple(name for name in NAMES if name != me)
-        made = build or partial(program, self, me)
+        peers = tuple(name for name in NAMES if name != me)
+        build_program = build or partial(program, self, me)
         record = changes.pop("record", lambda message: None)
-        session = Session(me, "server", others, made, own, patience=self.patience, progress=tell, record=record)
+        session = Session(me, "server", peers, build_program, own, patience=self.patience, progress=tell, record=record)
         session.links = links = self.links(me, session, **changes)
         self.lines.append((session, links))
         try:

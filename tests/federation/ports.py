@@ -15,16 +15,16 @@ def free_ports(count: int) -> list[int]:
     """Return free ports in a row, none of which this process was given before; other processes begin elsewhere."""
     for _ in range(_FIRST, _LAST, count):
         offset = (os.getpid() * 499 + next(_steps) * count) % (_LAST - _FIRST - count)
-        found = [_FIRST + offset + number for number in range(count)]
-        if all(map(_free, found)):
-            return found
+        ports = [_FIRST + offset + number for number in range(count)]
+        if all(map(_free, ports)):
+            return ports
     raise OSError("no free ports")
 
 
 def _free(port: int) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as listener:
         try:
-            one.bind(("127.0.0.1", port))
+            listener.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True

@@ -23,14 +23,14 @@ SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "all-shares"])
 def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     graph = load_graph("social-200")
-    made = VFGNN(epsilon=8.0, mode=mode, **SMALL).fit(graph, shares=(2, 1, 1), randomness=SecureRandomness())
-    found = made.predict_proba()
-    assert found.shape == (200, len(graph.schema.classes)) and bool((found.sum(dim=1) - 1 < 1e-5).all())
-    assert 0 <= made.score(graph, random_split(graph, 0).test) <= 1
-    assert (made.guarantee.epsilon, made.guarantee.model, made.guarantee.void) == (8.0, "vertical", None)
-    assert 7.9 < made.ledger.total("rows")[0] <= 8
-    assert len(made.history) == (2 if mode == "guesses" else 1)  # the others look in the last of their rounds alone
-    entries = made.transcript.entries
+    model = VFGNN(epsilon=8.0, mode=mode, **SMALL).fit(graph, shares=(2, 1, 1), randomness=SecureRandomness())
+    probabilities = model.predict_proba()
+    assert probabilities.shape == (200, len(graph.schema.classes)) and bool((probabilities.sum(dim=1) - 1 < 1e-5).all())
+    assert 0 <= model.score(graph, random_split(graph, 0).test) <= 1
+    assert (model.guarantee.epsilon, model.guarantee.model, model.guarantee.void) == (8.0, "vertical", None)
+    assert 7.9 < model.ledger.total("rows")[0] <= 8
+    assert len(model.history) == (2 if mode == "guesses" else 1)  # the others look in the last of their rounds alone
+    entries = model.transcript.entries
     assert {entry.kind for entry in entries} <= set(KINDS)
     guesses, holders = mode == "guesses", {"holder1", "holder2", "holder3"}
     assert {entry.sender for entry in entries} == (holders if guesses else {"server", *holders})
@@ -48,12 +48,12 @@ def fitted(**settings: Option) -> VFGNN:
 def test_a_saved_federation_says_the_same_and_publishes_no_more(tmp_path: Path) -> None:
     from graphveil.methods import load_method
 
-    made = fitted(epsilon_y=math.inf)
-    file = made.save(tmp_path / "model")
+    model = fitted(epsilon_y=math.inf)
+    file = model.save(tmp_path / "model")
     for loaded in (VFGNN.load(file), load_method(file)):
-        assert torch.equal(loaded.predict_proba(), made.predict_proba())
-        assert (loaded.guarantee, loaded.ledger, loaded.history) == (made.guarantee, made.ledger, made.history)
-        assert loaded.get_params() == made.get_params() and repr(loaded) == repr(made)
+        assert torch.equal(loaded.predict_proba(), model.predict_proba())
+        assert (loaded.guarantee, loaded.ledger, loaded.history) == (model.guarantee, model.ledger, model.history)
+        assert loaded.get_params() == model.get_params() and repr(loaded) == repr(model)
         with pytest.raises(BudgetError, match="has already run"):
             loaded.fit(load_graph("social-200"))
         with pytest.raises(AttributeError, match="no transcript"):
@@ -65,15 +65,15 @@ def test_a_saved_federation_says_the_same_and_publishes_no_more(tmp_path: Path) 
 def test_settings_change_before_publication_alone_and_clones_publish_once_in_all() -> None:
     from sklearn.base import clone
 
-    made = VFGNN(epsilon=8.0, seed=3)
-    assert repr(made) == "VFGNN(epsilon=8.0, seed=3)" and set(made.get_params()) == {*OPTIONS, "seed"}
-    made.set_params(mode="individual", **SMALL)
-    copied = clone(made)
-    assert copied.get_params() == made.get_params()
+    model = VFGNN(epsilon=8.0, seed=3)
+    assert repr(model) == "VFGNN(epsilon=8.0, seed=3)" and set(model.get_params()) == {*OPTIONS, "seed"}
+    model.set_params(mode="individual", **SMALL)
+    copied = clone(model)
+    assert copied.get_params() == model.get_params()
     with pytest.raises(InputError, match="setting 'hop' is not known"):
-        made.set_params(hop=1)
-    made.fit(load_graph("social-200"))
-    assert made.set_params(seed=3) is made
+        model.set_params(hop=1)
+    model.fit(load_graph("social-200"))
+    assert model.set_params(seed=3) is model
     with pytest.raises(InputError, match="would publish again"):
         copied.set_params(width=4)
     with pytest.raises(BudgetError, match="has already run"):
@@ -88,19 +88,19 @@ def test_what_exists_after_fitting_alone_is_refused_before_and_true_afterwards()
             getattr(unfitted, name)
     with pytest.raises(GraphveilError, match="call fit first"):
         unfitted.predict_proba()
-    made, schema = fitted(), load_graph("social-200").schema
-    assert made.privacy_ == made.guarantee and made.classes_.tolist() == list(range(len(schema.classes)))
-    assert (made.n_features_in_, made.schema.classes) == (schema.dimension, schema.classes)
-    assert made.guarantee.sentence() in unescape(made._repr_html_())
+    model, schema = fitted(), load_graph("social-200").schema
+    assert model.privacy_ == model.guarantee and model.classes_.tolist() == list(range(len(schema.classes)))
+    assert (model.n_features_in_, model.schema.classes) == (schema.dimension, schema.classes)
+    assert model.guarantee.sentence() in unescape(model._repr_html_())
     with pytest.raises(InputError, match="its own nodes only"):
-        made.predict(load_graph("social-200"))
+        model.predict(load_graph("social-200"))
 
 
 def test_progress_is_told_after_each_round_with_what_a_holder_has_spent() -> None:
     heard: list[Progress] = []
-    made = VFGNN(epsilon=8.0, mode="individual", **SMALL)
-    made.fit(load_graph("social-200"), progress=heard.append)
-    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 3, "train"), (2, 3, "train"), (3, 3, "train")]
+    model = VFGNN(epsilon=8.0, mode="individual", **SMALL)
+    model.fit(load_graph("social-200"), progress=heard.append)
+    assert [(at.done, at.total, at.stage) for at in heard] == [(1, 3, "train"), (2, 3, "train"), (3, 3, "train")]
     # Those who validate are published once here, for the whole epsilon; so are all others, in the end.
     assert 0 < float(heard[0].epsilon or 0) < float(heard[1].epsilon or 0) == pytest.approx(8.0, abs=0.1)
     assert heard[1].epsilon == heard[2].epsilon

@@ -31,9 +31,9 @@ def between(run: Recorded, sender: str, to: str, kind: str) -> list[Tensor]:
 @cache
 def spied(mode: str, epsilon_y: float = math.inf) -> Recorded:
     """Two holders of 20 columns each: fewer than 16 rounds of width 8 open."""
-    held, rate = holdings(2, 200, 20), 20.0 if mode == "shared-linear" else 200.0
-    setting = setting_of(held, mode=mode, epochs=16, opened=True, epsilon_y=epsilon_y, shared_rate=rate)
-    return record(setting, held, randomness=SeededRandomness(3), seed=5, states=True)
+    by_holder, rate = holdings(2, 200, 20), 20.0 if mode == "shared-linear" else 200.0
+    setting = setting_of(by_holder, mode=mode, epochs=16, opened=True, epsilon_y=epsilon_y, shared_rate=rate)
+    return record(setting, by_holder, randomness=SeededRandomness(3), seed=5, states=True)
 
 
 def named_right(rows: Tensor, labels: Tensor) -> float:
@@ -44,17 +44,17 @@ def named_right(rows: Tensor, labels: Tensor) -> float:
 def test_open_first_layers_and_known_weights_give_every_feature_of_the_other_holder() -> None:
     """X_B [W_1 .. W_T] = h0 - X_A W_A, stacked over rounds, has one solution once T h >= d_B."""
     run = spied("paper")
-    found = solve_features(run.view("h1", naive=True), "h2")
-    assert found is not None
-    assert torch.allclose(found, run.holdings["h2"].features.double(), atol=1e-4)
+    features = solve_features(run.view("h1", naive=True), "h2")
+    assert features is not None
+    assert torch.allclose(features, run.holdings["h2"].features.double(), atol=1e-4)
     assert solve_features(run.view("h1"), "h2") is None
 
 
 def test_a_dealer_that_passes_messages_on_unmasks_every_feature_and_otherwise_none() -> None:
     run = spied("paper")
-    found = unmask_features(run.view("server", naive=True), "h2")
-    assert found is not None
-    assert torch.allclose(found, run.holdings["h2"].features.double(), atol=1e-5)
+    features = unmask_features(run.view("server", naive=True), "h2")
+    assert features is not None
+    assert torch.allclose(features, run.holdings["h2"].features.double(), atol=1e-5)
     assert unmask_features(run.view("server"), "h2") is None
 
 

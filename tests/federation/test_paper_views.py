@@ -21,11 +21,11 @@ from tests.federation.views import Views, holdings, is_uniform, setting_of, watc
 
 @cache
 def run(holders: int, weak: bool = False) -> Views:
-    held = holdings(holders, 64, 6)
+    by_holder = holdings(holders, 64, 6)
     with pytest.MonkeyPatch.context() as patch:
         if weak:
             unblinded(patch)
-        return watched(setting_of(held, mode="paper", opened=True, width=4), held, patch)
+        return watched(setting_of(by_holder, mode="paper", opened=True, width=4), by_holder, patch)
 
 
 def unblinded(patch: pytest.MonkeyPatch) -> None:
@@ -42,13 +42,13 @@ def unblinded(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(f"graphveil.federation.crypto.products.{name}", changed)
 
 
-def known(seen: Views, who: str) -> list[Tensor]:
+def predictable(seen: Views, who: str) -> list[Tensor]:
     """Numbers of the shape of h0 that one holder was dealt, was sent or sends."""
     keys = {key.secret for body in seen.bodies("mask-keys", to=who) for key in unpacked(body)}
-    found = [words for secret, _, words in seen.expanded if secret in keys]
-    found += [*seen.bodies("correction", to=who), *seen.bodies("opened-share", who)]
+    expanded = [words for secret, _, words in seen.expanded if secret in keys]
+    expanded += [*seen.bodies("correction", to=who), *seen.bodies("opened-share", who)]
     shape = seen.bodies("opened-share")[0].shape
-    return list({words.numpy().tobytes(): words for words in found if words.shape == shape}.values())
+    return list({words.numpy().tobytes(): words for words in expanded if words.shape == shape}.values())
 
 
 def opened(seen: Views, me: str) -> list[list[Tensor]]:
@@ -65,9 +65,9 @@ def test_the_shares_that_are_opened_to_a_holder_tell_it_their_sum_alone(holders:
     """
     seen = run(holders)
     for me in seen.setting.names:
-        others, mine = opened(seen, me), known(seen, me)
-        subsets = [s for size in range(1, holders - 1) for s in itertools.combinations(others, size)]
-        tests = holders * len(subsets) * len(others[0]) * (1 + len(mine))
+        others_shares, mine = opened(seen, me), predictable(seen, me)
+        subsets = [s for size in range(1, holders - 1) for s in itertools.combinations(others_shares, size)]
+        tests = holders * len(subsets) * len(others_shares[0]) * (1 + len(mine))
         for subset in subsets:
             for shares in zip(*subset, strict=True):
                 words = torch.stack(shares).sum(dim=0)
@@ -77,12 +77,12 @@ def test_the_shares_that_are_opened_to_a_holder_tell_it_their_sum_alone(holders:
 def test_all_shares_together_are_the_first_layer_and_nothing_else() -> None:
     for holders in (2, 3):
         seen = run(holders)
-        held = holdings(holders, 64, 6)
+        by_holder = holdings(holders, 64, 6)
         names = seen.setting.names
         w = {
             block: torch.stack([seen.kept[n][0][f"first/shares/{block}"] for n in names]).sum(dim=0) for block in names
         }
-        h0 = sum(ring.matmul(ring.encode(held[name].features), w[name]) for name in names)
+        h0 = sum(ring.matmul(ring.encode(by_holder[name].features), w[name]) for name in names)
         shares = [seen.bodies("opened-share", name)[0] for name in names]
         assert torch.equal(torch.stack(shares).sum(dim=0), h0)
 
@@ -109,9 +109,9 @@ def test_blinds_that_are_missing_are_found() -> None:
 
 @pytest.mark.parametrize("mode", ["paper", "individual", "guesses"])
 def test_no_share_and_no_masked_number_goes_to_the_server_in_other_modes(mode: str) -> None:
-    held = holdings(3, 64, 6)
+    by_holder = holdings(3, 64, 6)
     with pytest.MonkeyPatch.context() as patch:
-        seen = watched(setting_of(held, mode=mode, opened=True), held, patch)
+        seen = watched(setting_of(by_holder, mode=mode, opened=True), by_holder, patch)
     kinds = {send.kind for _, send in seen.messages if send.to == "server"}
     assert kinds <= {"labelled-rows", "validation-rows", "embeddings", "hidden-gradient", "kept-round"}
     assert mode != "guesses" or not kinds

@@ -60,7 +60,7 @@ class Watching:
 def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **changes: Any) -> dict[str, Any]:
     """Run the three parties in threads; a killed one starts again. Returns outcomes or errors by name."""
     left = {name: list(rounds) for name, rounds in (kills or {}).items()}
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     spelled = changes.get("spelled", {})
 
     def work(name: str) -> None:
@@ -75,7 +75,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
 
         while True:
             try:
-                found[name] = run_party(
+                outcomes[name] = run_party(
                     read_agreement(here),
                     changes.get("identities", {}).get(name) or read_identity(here),
                     here,
@@ -90,7 +90,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
             except Killed:
                 continue
             except Exception as error:
-                found[name] = error
+                outcomes[name] = error
                 return
 
     threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in NAMES]
@@ -98,7 +98,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
         thread.start()
     for thread in threads:
         thread.join(FOREVER)
-    return found
+    return outcomes
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     wire = Watching(monkeypatch)
     epsilon = "inf" if mode == "all-shares" else "8"
     path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2", epsilon=epsilon)
-    found = run_threads(path, kills={"holder1": [0, 1], "holder2": [2, 4], "server": [0, 3]})
+    outcomes = run_threads(path, kills={"holder1": [0, 1], "holder2": [2, 4], "server": [0, 3]})
     for name in NAMES:
-        assert isinstance(found[name], Outcome), found[name]
+        assert isinstance(outcomes[name], Outcome), outcomes[name]
     for place, name in enumerate(NAMES[1:], start=1):
-        publisher = found[name].publisher
+        publisher = outcomes[name].publisher
         if mode == "all-shares":
             # Nothing is published, so nobody waits for it; all the same no party is rounds ahead, and all go on.
             assert publisher is None and len(wire.of("blinded-ids", place)) == 2
@@ -128,7 +128,7 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     keys = wire.of("mask-keys")
     assert len(keys) == len(set(keys))
     assert (len(keys) == 0) == (mode == "individual")
-    assert torch.equal(found["holder1"].order >= 0, torch.ones(100, dtype=torch.bool))
+    assert torch.equal(outcomes["holder1"].order >= 0, torch.ones(100, dtype=torch.bool))
     for file in path.glob("run/*/checkpoints/*"):
         assert file.stat().st_mode & 0o077 == 0, file
 
@@ -140,15 +140,15 @@ def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, mon
     """
     wire = Watching(monkeypatch)
     path = folders(tmp_path, "mode=guesses", "epochs=3", "epsilon-y=2")
-    found = run_threads(path, kills={"holder1": [200, 0, 1], "holder2": [0, 1], "server": [1]})
+    outcomes = run_threads(path, kills={"holder1": [200, 0, 1], "holder2": [0, 1], "server": [1]})
     assert len(set(wire.of("blinded-ids", 1))) == 2 < len(wire.of("blinded-ids", 1))
     assert not list(path.glob("run/*/checkpoints/*.aligning"))
-    assert all(isinstance(one, Outcome) for one in found.values()), found
+    assert all(isinstance(outcome, Outcome) for outcome in outcomes.values()), outcomes
     assert len(set(wire.of("guesses", 2))) == 1 == len(set(wire.of("training-labels", 1)))
-    assert found["holder2"].publisher.spent == 8.0
+    assert outcomes["holder2"].publisher.spent == 8.0
     assert not [kind for sender, kind, _ in wire.sent if kind not in ("blinded-ids", "blinded-set", "aligned")
                 and (sender, kind) not in ((1, "training-labels"), (2, "guesses"))]  # fmt: skip
-    head = found["holder1"].head
+    head = outcomes["holder1"].head
     assert len(head.history) == 2 and head.predictions.shape == head.alone.shape
 
 
@@ -157,15 +157,15 @@ def test_other_columns_and_another_key_than_agreed_are_refused_before_anything_i
 ) -> None:
     wire = Watching(monkeypatch)
     path = folders(tmp_path, "mode=individual", "epochs=2")
-    found = run_threads(
+    outcomes = run_threads(
         path, patience=1.0, identities={"holder2": new_identity("holder2")}, listen={"server": "no port"}
     )
-    assert "cannot listen on no port" in str(found["server"])
-    assert "the certificate of holder2 is not the one in the agreement" in str(found["holder2"])
+    assert "cannot listen on no port" in str(outcomes["server"])
+    assert "the certificate of holder2 is not the one in the agreement" in str(outcomes["holder2"])
     for old, new in (("holder2", "other"), ("holder1", "holder2"), ("other", "holder1")):
         (path / "parts" / old).rename(path / "parts" / new)
-    found = run_threads(path, patience=1.0)
-    assert isinstance(found["holder2"], DataError) and "feature columns" in str(found["holder2"])
+    outcomes = run_threads(path, patience=1.0)
+    assert isinstance(outcomes["holder2"], DataError) and "feature columns" in str(outcomes["holder2"])
     assert not wire.sent
 
 
@@ -175,9 +175,9 @@ def test_a_certificate_that_has_ended_is_named_before_anything_is_said(
     """By every party whose clock is right; TLS alone would blame the agreement."""
     wire, path = Watching(monkeypatch), folders(tmp_path, "mode=individual", "epochs=2")
     monkeypatch.setattr(Agreement, "ends", {"holder2": datetime(2025, 1, 2, 3, 4, tzinfo=UTC)})
-    found = run_threads(path, patience=1.0)
+    outcomes = run_threads(path, patience=1.0)
     words = "the certificate of holder2 ended on 2025-01-02 at 03:04 UTC"
-    assert len(found) == 3 and all(words in str(error) for error in found.values())
+    assert len(outcomes) == 3 and all(words in str(error) for error in outcomes.values())
     assert not wire.sent
 
 
@@ -187,12 +187,12 @@ def test_ids_are_compared_in_the_form_that_all_agreed_on(tmp_path: Path) -> None
     agreed = (path / "run" / "server" / FILE).read_text().replace('ids = "exact"', 'ids = "canonical"')
     for name in reversed(NAMES):
         if name == "holder1":  # the last of the holders that still has the other agreement
-            found = run_threads(path, patience=2.0)
-            assert "different agreements" in str(found["holder2"])
+            outcomes = run_threads(path, patience=2.0)
+            assert "different agreements" in str(outcomes["holder2"])
         (path / "run" / name / FILE).write_text(agreed)
         (path / "run" / name / SIGNATURES).write_text(sign(agreed.encode(), identities))
-    found = run_threads(path, spelled={"holder2": "  {}\u200b"})
-    assert len(found["holder1"].order) == len(found["holder2"].order) == 100
+    outcomes = run_threads(path, spelled={"holder2": "  {}\u200b"})
+    assert len(outcomes["holder1"].order) == len(outcomes["holder2"].order) == 100
 
 
 def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
         return rows[:-1] if roster.me == "holder2" else rows
 
     monkeypatch.setattr(party_module, "align", shorter)
-    found = run_threads(path)
+    outcomes = run_threads(path)
     # By counts at the server, or at the holder that is told of a row it does not have: whichever comes first.
-    assert "aligned" in str(found["server"]) or "does not exist" in str(found["holder2"])
+    assert "aligned" in str(outcomes["server"]) or "does not exist" in str(outcomes["holder2"])
     assert not wire.of("embeddings") and not wire.of("hidden-gradient")

@@ -25,26 +25,26 @@ Patch = pytest.MonkeyPatch
 States = dict[str, dict[str, Tensor]]
 
 
-def made(**changes: Any) -> tuple[Setting, Any]:
-    held = holdings(3, 40, 5)
-    return setting_of(held, **{"epsilon": 8.0, "epochs": 3, **changes}), held
+def federation(**changes: Any) -> tuple[Setting, Any]:
+    by_holder = holdings(3, 40, 5)
+    return setting_of(by_holder, **{"epsilon": 8.0, "epochs": 3, **changes}), by_holder
 
 
 @cache
 def first() -> Views:
-    setting, held = made()
+    setting, by_holder = federation()
     with pytest.MonkeyPatch.context() as patch:
-        return watched(setting, held, patch)
+        return watched(setting, by_holder, patch)
 
 
 def after(round: int) -> States:
     """What all parties have kept after a round of the first session."""
-    return {name: {key: value.clone() for key, value in kept[round].items()} for name, kept in first().kept.items()}
+    return {name: {key: value.clone() for key, value in states[round].items()} for name, states in first().kept.items()}
 
 
 def again(states: States, patch: Patch, seed: int = 2, done: int = 1) -> Views:
-    setting, held = made()
-    return watched(setting, held, patch, seed=seed, done=done, states=states)
+    setting, by_holder = federation()
+    return watched(setting, by_holder, patch, seed=seed, done=done, states=states)
 
 
 def opened(seen: Views, number: int, before: States) -> Tensor:
@@ -52,8 +52,8 @@ def opened(seen: Views, number: int, before: States) -> Tensor:
     shares = [seen.bodies("noisy-share", name)[number] for name in seen.setting.names]
     masks = {secret: words for secret, label, words in seen.expanded if label == "G"}
     a = ring.encode(before["server"]["memory/a"], seen.setting.protocol.bits)
-    known = torch.stack(list(masks.values())).sum(dim=0) @ a + before["server"]["memory/part"]
-    return torch.stack(shares).sum(dim=0) + known[: len(a)]
+    own = torch.stack(list(masks.values())).sum(dim=0) @ a + before["server"]["memory/part"]
+    return torch.stack(shares).sum(dim=0) + own[: len(a)]
 
 
 def names_of(seen: Views) -> list[set[str]]:
@@ -68,11 +68,11 @@ def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypa
     assert torch.equal(opened(second, 0, after(1)), opened(first(), 1, after(1)))
     assert names_of(second)[0] == names_of(first())[1] and len(names_of(second)[0]) == 1
     for kinds in (("noisy-share",), ("masked-left", "masked-right", "masked-sum", "correction", "gradient-share")):
-        one, two = (
+        first_sums, two = (
             {word for kind in kinds for body in seen.bodies(kind) for word in body.flatten().tolist()}
             for seen in (first(), second)
         )
-        assert not one & two
+        assert not first_sums & two
     for kind in ("mask-keys", "holder-key"):
         assert not {b.numpy().tobytes() for b in first().bodies(kind)} & {
             b.numpy().tobytes() for b in second.bodies(kind)
@@ -156,10 +156,10 @@ def test_a_round_is_published_again_under_its_own_name_alone(tmp_path: Path) -> 
 
 
 def head(train: Tensor, val: Tensor, **changes: Any) -> LabelHead:
-    found = LabelHead(torch.arange(60) % 3, train, val, ~(train | val))
+    label_head = LabelHead(torch.arange(60) % 3, train, val, ~(train | val))
     setting = Setting.of((Member("a", 2, True), Member("b", 2)), 3, epsilon_y=1.0, mode="guesses", **changes)
-    found.open(setting, randomness=SeededRandomness(4), generator=torch.Generator().manual_seed(1))
-    return found
+    label_head.open(setting, randomness=SeededRandomness(4), generator=torch.Generator().manual_seed(1))
+    return label_head
 
 
 def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> None:

@@ -24,20 +24,20 @@ from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of
 
-N, CLASSES = 40, 3
+N = 40
 MODES = ("individual", "paper", "shared-linear")
 ALL_MODES = (*MODES, "all-shares")
 
 
-def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
-    held = holdings(holders, N, 5)
+def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
+    by_holder = holdings(holders, N, 5)
     plain: dict[str, Any] = {"weight_decay": 0.0, "opened": True, "epochs": 1}
-    return setting_of(held, **{**plain, **changes}), held
+    return setting_of(by_holder, **{**plain, **changes}), by_holder
 
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding]]:
-    setting, held = made(holders, **changes)
-    return simulate_training(setting, held, randomness=SeededRandomness(3), seed=5), setting, held
+    setting, by_holder = federation(holders, **changes)
+    return simulate_training(setting, by_holder, randomness=SeededRandomness(3), seed=5), setting, by_holder
 
 
 def weights(trained: Trained, setting: Setting, pulls: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -52,21 +52,21 @@ def weights(trained: Trained, setting: Setting, pulls: dict[str, Tensor]) -> dic
     return {name: ring.decode(sum(part[name] for part in parts), setting.protocol.bits) for name in setting.names}
 
 
-def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks: dict[str, Tensor]) -> Tensor:
+def one_model(start: Trained, setting: Setting, by_holder: dict[str, Holding], blocks: dict[str, Tensor]) -> Tensor:
     """The loss of one model that sees everything, with the parties' initial weights."""
-    head = held["h1"].head
+    head = by_holder["h1"].head
     assert head is not None
     network, kind = start.server, setting.model.aggregator
     if setting.protocol.mode == "paper":
-        h0 = sum(held[name].features @ blocks[name] for name in setting.names)
-        rows = [
-            start.holders[name].propagation(h0, structure_for(kind, held[name].edge_index, N)) for name in setting.names
-        ]
+        h0 = sum(by_holder[name].features @ blocks[name] for name in setting.names)
+        graphs = {name: structure_for(kind, by_holder[name].edge_index, N) for name in setting.names}
+        rows = [start.holders[name].propagation(h0, graph) for name, graph in graphs.items()]
         # What the server makes of published rows before it trains on them passes gradients straight through.
         z = network([h + (apart(h, LENGTH, like=h[head.train]) - h).detach() for h in rows])
     else:
-        x = torch.cat([scaled_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
-        s = sum(transition_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
+        x = torch.cat([scaled_rows(by_holder[name].features, len(setting.names)) for name in setting.names], dim=1)
+        walks = [transition_matrix(by_holder[name].edge_index, N).toarray() for name in setting.names]
+        s = sum(walks) / len(walks)
         p = torch.linalg.matrix_power(torch.from_numpy(s), setting.model.hops) @ x
         z = torch.zeros(N, setting.model.width)
         z[head.train] = network(p[head.train].float() @ torch.cat([blocks[name] for name in setting.names]))
@@ -85,13 +85,14 @@ def test_a_step_on_shares_is_the_step_of_one_model_that_sees_everything(mode: st
             if isinstance(effect, Checkpoint) and effect.round == 1 and "a" in (state := effect.state()):
                 pulls[rate][name] = state["a"].clone()
 
-        setting, held = made(holders, mode=mode, shared_rate=rate, learning_rate=0.0, epochs=epochs)
-        return simulate_training(setting, held, randomness=SeededRandomness(3), seed=5, watch=watch), setting, held
+        setting, by_holder = federation(holders, mode=mode, shared_rate=rate, learning_rate=0.0, epochs=epochs)
+        trained = simulate_training(setting, by_holder, randomness=SeededRandomness(3), seed=5, watch=watch)
+        return trained, setting, by_holder
 
-    (still, setting, held), (moved, _, _) = stepped(0.0), stepped(rate)
+    (still, setting, by_holder), (moved, _, _) = stepped(0.0), stepped(rate)
     before = {name: block.requires_grad_() for name, block in weights(still, setting, pulls[0.0]).items()}
     after = weights(moved, setting, pulls[rate])
-    loss = one_model(still, setting, held, before)
+    loss = one_model(still, setting, by_holder, before)
     slopes = dict(zip(before, torch.autograd.grad(loss, list(before.values())), strict=True))
     assert max(float(slope.abs().max()) for slope in slopes.values()) > 1e-4
     for name, slope in slopes.items():
@@ -116,7 +117,7 @@ def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeyp
         raise BudgetError("nothing is left", where="embeddings")
 
     monkeypatch.setattr(Publisher, "count", spent)
-    setting, held = made(mode=mode, epsilon=8.0)
+    setting, by_holder = federation(mode=mode, epsilon=8.0)
     left: list[str] = []
 
     def watch(name: str, effect: Effect) -> None:
@@ -124,21 +125,21 @@ def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeyp
             left.append(effect.kind)
 
     with pytest.raises(BudgetError, match="nothing is left"):
-        simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+        simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
     assert left and not any(KINDS[kind].priced for kind in left)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: str) -> None:
     """Without a name they could leave a second time with other data, see `session`."""
-    setting, held = made(mode=mode, epsilon=8.0, epochs=2)
+    setting, by_holder = federation(mode=mode, epsilon=8.0, epochs=2)
     names: list[str] = []
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.kind in ("embeddings", "noisy-share"):
             names.append(effect.name)
 
-    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+    simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
     # The second of three is of validation rows too, under one name; in shared-linear both holders have the same.
     assert all(names) and len(names) == 8
     assert len(set(names)) == (3 if mode == "shared-linear" else 6)
@@ -149,8 +150,8 @@ def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: st
 def test_the_bytes_that_a_plan_prints_are_those_that_are_sent(mode: str, holders: int) -> None:
     # Two steps a publication, but on shares, where each opens all anew; each of two rounds looks at who validates.
     republish = 1 if mode == "all-shares" else 2
-    short, setting, held = run(holders, mode=mode, epochs=2 * republish, republish=republish, validate=1)
-    head = held["h1"].head
+    short, setting, by_holder = run(holders, mode=mode, epochs=2 * republish, republish=republish, validate=1)
+    head = by_holder["h1"].head
     assert head is not None
     plan = traffic_of(setting, N, int(head.train.sum()), int(head.val.sum())).by_kind()
     del plan["aligned"]  # sent to the server by `holder_program`, which this run leaves out
@@ -163,10 +164,10 @@ def test_the_bytes_that_a_plan_prints_are_those_that_are_sent(mode: str, holders
 @pytest.mark.parametrize("mode", ALL_MODES)
 def test_what_parties_keep_fits_into_files(mode: str) -> None:
     """A file holds no tensor under two names, also where one begins as another."""
-    setting, held = made(mode=mode, epochs=2)
+    setting, by_holder = federation(mode=mode, epochs=2)
 
     def watch(_: str, effect: Effect) -> None:
         if isinstance(effect, Checkpoint):
             assert save({name: tensor.contiguous() for name, tensor in effect.state().items()})
 
-    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+    simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)

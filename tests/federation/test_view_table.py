@@ -38,8 +38,8 @@ def test_every_test_that_is_named_is_there() -> None:
     for name in named:
         file, function = name.split("::")
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-        found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        assert function in found, name
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert function in functions, name
 
 
 class Enough(Exception):
@@ -48,15 +48,15 @@ class Enough(Exception):
 
 def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """After alignment one number, of ids that all share; then the numbers of the rows that train."""
-    graph, told = load_graph("social-200"), []
+    graph, sent = load_graph("social-200"), []
     ids = {"h1": [f"person {number}" for number in range(200)], "h2": [f"person {number}" for number in range(50, 250)]}
     members = tuple(Member(name, graph.schema.dimension, name == "h1") for name in ids)
     setting = Setting.of(members, len(graph.schema.classes), mode="individual")
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.to == "server":
-            told.append((name, effect.kind, effect.body.tolist()))
-        if len(told) == 2:
+            sent.append((name, effect.kind, effect.body.tolist()))
+        if len(sent) == 2:
             raise Enough
 
     programs: dict[str, Any] = {
@@ -69,13 +69,13 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
 
     with pytest.raises(Enough):
         simulate({"server": server(), **programs}, watch=watch)
-    first = [(name, kind, body) for name, kind, body in told if kind == "aligned"]
+    first = [(name, kind, body) for name, kind, body in sent if kind == "aligned"]
     assert first and all(body == [150] for _, _, body in first)
     for mode in ("shared-linear", "individual", "paper"):
-        held = holdings(2, 20, 3)
-        head = held["h1"].head
+        by_holder = holdings(2, 20, 3)
+        head = by_holder["h1"].head
         assert head is not None
-        seen = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch)
+        seen = watched(setting_of(by_holder, mode=mode, opened=True), by_holder, monkeypatch)
         (trains,) = seen.bodies("labelled-rows", to="server")
         assert trains.tolist() == head.train.nonzero().flatten().tolist()
         # All parties are sent whose rows are published when.

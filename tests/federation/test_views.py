@@ -48,7 +48,7 @@ def law_of_the_view(
     Everything else (what the server deals, and all that holders draw) is the same in all runs.
     """
     real = masks._pairwise
-    found: tuple[Counter[tuple[int, ...]], ...] = tuple(Counter() for _ in range(8))
+    laws: tuple[Counter[tuple[int, ...]], ...] = tuple(Counter() for _ in range(8))
     pairs = holders * (holders - 1) // 2
     for values in itertools.product(range(1 << bits), repeat=pairs):
         drawn: dict[frozenset[str], int] = {}
@@ -61,23 +61,23 @@ def law_of_the_view(
 
         with patch.context() as here:
             here.setattr(masks, "_pairwise", pairwise)
-            held = change(here)
-            seen = watched(setting_of(held, epochs=1, hops=1, width=2), held, here)
-        shares = [torch.cat(seen.bodies("noisy-share", name)) for name in held]
+            by_holder = change(here)
+            seen = watched(setting_of(by_holder, epochs=1, hops=1, width=2), by_holder, here)
+        shares = [torch.cat(seen.bodies("noisy-share", name)) for name in by_holder]
         received = [(words & ((1 << bits) - 1)).flatten().tolist() for words in shares]
-        for law, entry in zip(found, zip(*received, strict=True), strict=True):
+        for law, entry in zip(laws, zip(*received, strict=True), strict=True):
             law[entry] += 1
-    return found
+    return laws
 
 
 def no_features(holders: int) -> Callable[[Patch], Any]:
     """Features of zeros, any weights: z = 0."""
 
     def change(patch: Patch) -> Any:
-        held = holdings(holders, 4, 2)
-        for one in held.values():
-            one.features.zero_()
-        return held
+        by_holder = holdings(holders, 4, 2)
+        for holding in by_holder.values():
+            holding.features.zero_()
+        return by_holder
 
     return change
 
@@ -116,8 +116,8 @@ def run(holders: int, masks: bool = True, epsilon: float = float("inf")) -> View
     with pytest.MonkeyPatch.context() as patch:
         if not masks:
             patch.setattr(ZeroSum, "mask", without_masks)
-        held = holdings(holders, 64, 6)
-        return watched(setting_of(held, epsilon=epsilon), held, patch)
+        by_holder = holdings(holders, 64, 6)
+        return watched(setting_of(by_holder, epsilon=epsilon), by_holder, patch)
 
 
 @pytest.mark.parametrize("masks", [True, False])
@@ -126,11 +126,11 @@ def test_no_share_that_a_holder_keeps_is_a_number_that_the_server_drew(holders: 
     """Shares of P, and of the likenesses of those who train; without masks every holder's but the first's are."""
     seen = run(holders, masks)
     drawn = {word for words in seen.dealt() for word in words.flatten().tolist()}
-    known = drawn | {-word for word in drawn}
+    dealt = drawn | {-word for word in drawn}
     for name in seen.setting.names:
         for part in ("p", "gram"):
             share = set(seen.kept[name][0][part].flatten().tolist())
-            assert not share & known if masks or name == "h1" else share <= known
+            assert not share & dealt if masks or name == "h1" else share <= dealt
 
 
 @pytest.mark.parametrize("mode", ["shared-linear", "paper"])
@@ -141,8 +141,8 @@ def test_no_mask_hides_two_messages(mode: str, monkeypatch: pytest.MonkeyPatch) 
     needs it twice, like U of P.  In paper mode whoever takes a mask off again needs it too, and U hides one matrix that
     stays the same.
     """
-    held = holdings(3, 40, 5)
-    seen = watched(setting_of(held, mode=mode, epsilon=8.0, epochs=3, opened=True), held, monkeypatch)
+    by_holder = holdings(3, 40, 5)
+    seen = watched(setting_of(by_holder, mode=mode, epsilon=8.0, epochs=3, opened=True), by_holder, monkeypatch)
     dealt = {key.secret for body in seen.bodies("mask-keys") for key in unpacked(body)}
     times = Counter((key, label) for key, label, _ in seen.expanded if key in dealt)
     assert len(times) > 40
@@ -157,7 +157,7 @@ def test_masks_add_up_to_nothing_and_a_label_is_used_once() -> None:
     names = ("a", "b", "c", "d")
     keys = {frozenset(p): MaskKey(bytes([i]) * 32) for i, p in enumerate(itertools.combinations(names, 2))}
     each = [ZeroSum(Roster(me, names), {o: keys[frozenset((me, o))] for o in names if o != me}) for me in names]
-    masks = [one.mask("x", (40, 9)) for one in each]
+    masks = [dealt.mask("x", (40, 9)) for dealt in each]
     assert not bool(torch.stack(masks).sum(dim=0).any())
     assert all(is_uniform(torch.stack(masks[:size]).sum(dim=0)) for size in (1, 2, 3))
     with pytest.raises(RuntimeError, match="used before"):

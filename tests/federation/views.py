@@ -67,26 +67,26 @@ def holdings(holders: int, nodes: int, columns: int, *, seed: int = 0) -> dict[s
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(nodes) % CLASSES
     train, val = torch.arange(nodes) < nodes // 2, torch.arange(nodes) >= nodes - nodes // 4
-    found = {}
+    by_holder = {}
     for number in range(1, holders + 1):
         pairs = torch.randint(0, nodes, (2, 2 * nodes), generator=generator)
         pairs = torch.unique(pairs[:, pairs[0] < pairs[1]], dim=1)
         head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
         x = torch.rand(nodes, columns, generator=generator)
-        found[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
-    return found
+        by_holder[f"h{number}"] = Holding(x, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
+    return by_holder
 
 
-def setting_of(held: Mapping[str, Holding], **changes: Any) -> Setting:
+def setting_of(by_holder: Mapping[str, Holding], **changes: Any) -> Setting:
     """A small run of the default mode."""
-    members = tuple(Member(name, int(one.features.shape[1]), name == "h1") for name, one in held.items())
+    members = tuple(Member(name, int(holding.features.shape[1]), name == "h1") for name, holding in by_holder.items())
     plain: dict[str, Any] = {"width": 8, "hops": 2, "dropout": 0.0, "epochs": 2, "epsilon": math.inf}
     return Setting.of(members, CLASSES, **{**plain, **changes})
 
 
 def watched(
     setting: Setting,
-    held: Mapping[str, Holding],
+    by_holder: Mapping[str, Holding],
     patch: pytest.MonkeyPatch,
     *,
     seed: int = 1,
@@ -108,16 +108,16 @@ def watched(
         elif isinstance(effect, Checkpoint):
             views.kept[name].append({key: value.clone() for key, value in effect.state().items()})
 
-    sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *held))}
+    sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *by_holder))}
     generator = torch.Generator().manual_seed(1)
-    head = held["h1"].head
+    head = by_holder["h1"].head
     assert head is not None
     head.open(setting, randomness=sources["h1"], generator=generator)
     contexts = {
         name: RunContext(name, setting, source, generator, done, None if states is None else states[name])
         for name, source in sources.items()
     }
-    programs = party_programs(contexts, held)
+    programs = party_programs(contexts, by_holder)
     with patch.context() as here:
         here.setattr(MaskKey, "expand", expand)
         torch.manual_seed(1)

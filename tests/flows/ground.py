@@ -6,7 +6,7 @@ import io
 import json
 import shutil
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,7 +217,3 @@ def is_json(text: str) -> bool:
         raise ValueError(literal)
 
     return text.count("\n") == 1 and isinstance(json.loads(text, parse_constant=refuse), dict)
-
-
-def sequence(words: Sequence[object]) -> list[str]:
-    return [str(word) for word in words]

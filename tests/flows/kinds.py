@@ -211,7 +211,7 @@ PRIVATE: Final = tuple(
     for count in range(4)
     for parts in combinations(PARTS, count)
 )
-OPEN, EDGES = PRIVATE[0], ("edges",)
+EDGES = ("edges",)
 KINDS: Final = (
     *PRIVATE,
     Kind("numbers", columns="numbers"),

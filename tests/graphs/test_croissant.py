@@ -31,23 +31,6 @@ FULL = Credit(
 HOSTILE = ['=HYPERLINK("http://x","y")', "a/b#c?d", "</script><b>\x1b[31m"]
 
 
-def office(folder: Path) -> Path:
-    """An own folder: three people, the hours of their calls, and their teams."""
-    folder.mkdir()
-    people = {"person": ["p1", "p2", "p3"], "calls": [2.5, 0.0, 40.0], "team": ["sales", "design", "sales"]}
-    polars.DataFrame(people).write_csv(folder / "nodes.csv")
-    polars.DataFrame({"source": ["p1", "p2"], "target": ["p2", "p3"]}).write_csv(folder / "edges.csv")
-    lines = (
-        'private = ["features", "labels"]',
-        "range = [0, 40]",
-        "directed = false",
-        'id = "person"',
-        'label = "team"',
-    )
-    (folder / "graph.toml").write_text("\n".join((*lines, 'classes = ["design", "sales", "support"]')))
-    return folder
-
-
 def read(file: Path) -> Any:
     """The data set as the standard's library sees it; it must find no error."""
     # Imported here: it takes two seconds.

@@ -60,7 +60,7 @@ class MethodSuite:
                 {"degree_share": 0.4},
                 {"mode": "lower" if links.mode == "both" else "both"},
             ]
-            foreign = [replace(fitted.released, people=one) for one in foreign]
+            foreign = [replace(fitted.released, people=people) for people in foreign]
             foreign += [replace(fitted.released, links=replace(links, **change)) for change in changes]
         for released in foreign:
             with pytest.raises(InputError, match=r"the reports were made with .*; allowed: reports made with "):
@@ -103,11 +103,11 @@ class MethodSuite:
         finite = [epsilon for epsilon in case.prices.values() if 0 < epsilon < math.inf]
         price = max if case.one_report else math.fsum
         assert guarantee.epsilon == pytest.approx(price(finite) if finite else math.inf)
-        said = guarantee.sentence()
-        assert ("topology" in said) == (not case.lists)
-        assert ("reports once" in said) == case.private
+        sentence = guarantee.sentence()
+        assert ("topology" in sentence) == (not case.lists)
+        assert ("reports once" in sentence) == case.private
         for part, epsilon in (("features", case.features), ("labels", case.labels), ("links", case.relationship)):
-            assert (f"{part} are declared public" in said) == math.isinf(epsilon)
+            assert (f"{part} are declared public" in sentence) == math.isinf(epsilon)
         assert guarantee.protects is False  # the noise of these tests can be reproduced
 
     def test_reproducible_noise_voids_the_guarantee_and_secure_noise_does_not(self, case: Case, fitted: Any) -> None:
@@ -148,12 +148,12 @@ class MethodSuite:
         """
         graph = case.graph()
         method = case.server(case.build(seed=0), fitted.released, made.sealed(graph))
-        asked = [None, case.seal(graph)]
+        graphs = [None, case.seal(graph)]
         if case.lists:
             other = links_made.toggled(graph, 5, 17)
             other.y = torch.where(made.split_of(graph).test, (graph.y + 1) % 3, graph.y)
-            asked += [graph, other, case.seal(other)]
-        for each in asked:
+            graphs += [graph, other, case.seal(other)]
+        for each in graphs:
             assert torch.equal(method.predict_proba(each), fitted.predict_proba())
         assert (method.history, method.ledger) == (fitted.history, fitted.ledger)
 
@@ -163,13 +163,13 @@ class MethodSuite:
         Item 18: what is sent are whole numbers of one type and shape, whatever the values; how many are named in a list
         is what its noise hides.
         """
-        graph, asked, sent = case.graph(), [], []
+        graph, draws, sent = case.graph(), [], []
         for people in (graph, case.neighbour(graph)):
             noise = made.Counted()
             released = case.build().randomize(people, split=made.split_of(graph), randomness=noise)
-            asked.append(noise.asked)
+            draws.append(noise.asked)
             sent.append(case.tensors(released))
-        assert (case.lists or asked[0] == asked[1]) and bool(asked[0]) == case.private
+        assert (case.lists or draws[0] == draws[1]) and bool(draws[0]) == case.private
         assert sent[0].keys() == sent[1].keys()
         for name, first in sent[0].items():
             assert not first.is_floating_point() and first.dtype == sent[1][name].dtype
@@ -210,9 +210,9 @@ class MethodSuite:
                 other.edge_index = graph.edge_index[:, :0]
         else:
             other = case.changed(graph, x=extreme, y=torch.where(graph.y >= 0, 0, -1))
-        found = case.fit(other)
-        assert (found.ledger, found.guarantee) == (fitted.ledger, fitted.guarantee)
-        assert found.predict_proba().shape == fitted.predict_proba().shape
+        other_fit = case.fit(other)
+        assert (other_fit.ledger, other_fit.guarantee) == (fitted.ledger, fitted.guarantee)
+        assert other_fit.predict_proba().shape == fitted.predict_proba().shape
 
     def test_an_empty_class_keeps_its_place(self, case: Case) -> None:
         """Item 7: nobody is of class 1, yet there are three columns and the classes keep their order."""
@@ -226,15 +226,15 @@ class MethodSuite:
     def test_probabilities_are_probabilities_and_the_score_is_the_share_that_is_met(
         self, case: Case, fitted: Any
     ) -> None:
-        found, graph = fitted.predict_proba(), case.graph()
-        assert found.shape == (made.NODES, 3) and bool((found >= 0).all())
-        assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
-        assert torch.equal(fitted.predict(), found.argmax(dim=1))
-        known = graph.y >= 0
-        share = float((fitted.predict()[known] == graph.y[known]).float().mean())
+        probabilities, graph = fitted.predict_proba(), case.graph()
+        assert probabilities.shape == (made.NODES, 3) and bool((probabilities >= 0).all())
+        assert torch.allclose(probabilities.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
+        assert torch.equal(fitted.predict(), probabilities.argmax(dim=1))
+        labelled = graph.y >= 0
+        share = float((fitted.predict()[labelled] == graph.y[labelled]).float().mean())
         assert fitted.score(graph) == pytest.approx(share)
-        one = torch.arange(made.NODES) == 0
-        assert fitted.score(graph, one) == float(fitted.predict()[0] == graph.y[0])
+        first = torch.arange(made.NODES) == 0
+        assert fitted.score(graph, first) == float(fitted.predict()[0] == graph.y[0])
 
     # ---- files ----
 
@@ -267,10 +267,10 @@ class MethodSuite:
             with pytest.raises(InputError, match=r"pass randomness=SecureRandomness\(\)"):
                 case.ask(fitted, case.seal(new))
         noise = made.Counted(5)
-        found = case.ask(fitted, new, noise)
+        probabilities = case.ask(fitted, new, noise)
         assert bool(noise.asked) == (case.inductive == "reports")
-        assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
-        assert not torch.equal(found, fitted.predict_proba())
+        assert torch.allclose(probabilities.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
+        assert not torch.equal(probabilities, fitted.predict_proba())
         if not case.lists:
             larger = social_graph(90, 6, case.dimension, 3, apps=4, seed=3)
             assert case.ask(fitted, larger, SeededRandomness(5)).shape == (90, 3)
@@ -282,7 +282,7 @@ class MethodSuite:
         if case.inductive != "reports":
             return
         new, before = case.graph(seed=2), fitted.ledger
-        found = case.ask(fitted, new, SeededRandomness(5))
+        probabilities = case.ask(fitted, new, SeededRandomness(5))
         after = fitted.ledger
         spends = after.spends[len(before.spends) :]
         assert after.spends[: len(before.spends)] == before.spends
@@ -296,8 +296,8 @@ class MethodSuite:
         assert loaded.guarantee == fitted.guarantee
         sealed, noise = case.seal(new), made.Counted(6)
         for method in (fitted, loaded):
-            assert torch.equal(case.ask(method, sealed, noise), found)
-            assert torch.equal(case.ask(method, sealed), found)
+            assert torch.equal(case.ask(method, sealed, noise), probabilities)
+            assert torch.equal(case.ask(method, sealed), probabilities)
             assert noise.asked == [] and method.ledger == after
         case.ask(fitted, case.graph(seed=3), SeededRandomness(5))
         assert len(fitted.ledger.spends) == len(after.spends) + len(spends)
@@ -333,7 +333,7 @@ class MethodSuite:
 def secrets(graph: Any, reported: dict[str, torch.Tensor], fitted: Any) -> dict[str, bytes]:
     """What must not stand in a saved file, as the bytes it would be stored in."""
     number = np.float32(made.CANARY)
-    found = {
+    texts = {
         "canary as float32": number.tobytes(),
         "canary as float64": np.float64(number).tobytes(),
         "canary as text": b"0.73105",
@@ -355,6 +355,6 @@ def secrets(graph: Any, reported: dict[str, torch.Tensor], fitted: Any) -> dict[
         if len(array) < 24:
             continue
         for dtype in (np.int64, np.int32, np.uint8, np.float32):
-            found[f"{name} as {dtype.__name__}"] = array.astype(dtype).tobytes()
-        found[f"{name} as text"] = ", ".join(str(value) for value in array.tolist()).encode()
-    return found
+            texts[f"{name} as {dtype.__name__}"] = array.astype(dtype).tobytes()
+        texts[f"{name} as text"] = ", ".join(str(value) for value in array.tolist()).encode()
+    return texts

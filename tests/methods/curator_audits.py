@@ -62,9 +62,9 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 def whole(rows: Any, x: Tensor, bits: int) -> np.ndarray:
     """Exact sums in steps of the grid."""
-    found = rows.sums(quantise(x, bits=bits))
-    values: np.ndarray = found.values.numpy().astype(np.int64)
-    values[found.long.numpy()] = found.totals.numpy()
+    quantised = rows.sums(quantise(x, bits=bits))
+    values: np.ndarray = quantised.values.numpy().astype(np.int64)
+    values[quantised.long.numpy()] = quantised.totals.numpy()
     return values
 
 
@@ -136,11 +136,11 @@ def edges_decide_no_public_number(name: str) -> None:
     start = cm.graph()
     pairs = torch.triu_indices(60, 60, 1)
     still = {"patience": 0} if name != "class-sums" else {}
-    one, other = (fit(name, cm.with_edges(start, pairs[:, :count]), **still) for count in (90, 900))
-    assert one.ledger == other.ledger and one.guarantee == other.guarantee
-    assert one.published.noise == other.published.noise
-    assert len(one.history) == len(other.history)
-    assert one.predict_proba().shape == other.predict_proba().shape
+    first, other = (fit(name, cm.with_edges(start, pairs[:, :count]), **still) for count in (90, 900))
+    assert first.ledger == other.ledger and first.guarantee == other.guarantee
+    assert first.published.noise == other.published.noise
+    assert len(first.history) == len(other.history)
+    assert first.predict_proba().shape == other.predict_proba().shape
 
 
 def validation_labels_decide_nothing(name: str) -> None:
@@ -148,9 +148,9 @@ def validation_labels_decide_nothing(name: str) -> None:
     start, other = cm.graph(), cm.graph()
     val = cm.split_of(start).val
     other.y[val] = (other.y[val] + 1) % 3
-    one, two = fit(name, start, **NODE), fit(name, other, **NODE)
-    assert torch.equal(one.predict_proba(), two.predict_proba())
-    assert one.history == ()
+    first, two = fit(name, start, **NODE), fit(name, other, **NODE)
+    assert torch.equal(first.predict_proba(), two.predict_proba())
+    assert first.history == ()
 
 
 # ---- items 14 and 15: what is charged is what runs ----
@@ -225,6 +225,6 @@ def central_limit(parts: Any, noise: Any, delta: float, **_: Any) -> float:
 def noise_is_fresh(name: str) -> None:
     """Item 17: one user seed, two trainings, two noises."""
     settings = NODE if name == "dp-mlp" else {}
-    one, two = (fit(name, cm.graph(), noise=SecureRandomness(), seed=5, **settings) for _ in range(2))
-    assert not torch.equal(one.predict_proba(), two.predict_proba())
-    assert one.guarantee.void is None
+    first, two = (fit(name, cm.graph(), noise=SecureRandomness(), seed=5, **settings) for _ in range(2))
+    assert not torch.equal(first.predict_proba(), two.predict_proba())
+    assert first.guarantee.void is None

@@ -58,10 +58,10 @@ def neighbour(start: Any, person: int = 5, other: int = 17) -> Any:
 
 def tensors_of(released: Any) -> dict[str, Tensor]:
     """Everything the server was sent, by name."""
-    found = made.tensors_of(released.people)
+    tensors = made.tensors_of(released.people)
     for part, reports in released.lists.items():
-        found |= {f"{part} {name}": tensor for name, tensor in reports.to_tensors().items()}
-    return found
+        tensors |= {f"{part} {name}": tensor for name, tensor in reports.to_tensors().items()}
+    return tensors
 
 
 def likelihood(method: Any, released: Any, graph: Any) -> Tensor:

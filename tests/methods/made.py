@@ -25,12 +25,12 @@ class Sealed:
 
     def __init__(self, graph: Any, test: Tensor | None = None) -> None:
         """The truth of the nodes of a test may be shown, which accuracy is measured on."""
-        shown = {
+        fields = {
             name: getattr(graph, name) for name in ("num_nodes", "schema", "edge_index") if name not in self.secret
         }
         if test is not None:
-            shown["y"] = torch.where(test, graph.y, -1)
-        self.__dict__ |= {"ids": graph.get("ids"), **shown}
+            fields["y"] = torch.where(test, graph.y, -1)
+        self.__dict__ |= {"ids": graph.get("ids"), **fields}
 
     def get(self, name: str) -> Any:
         return self.__dict__.get(name)
@@ -68,16 +68,16 @@ class Counted:
 
 def graph(dimension: int = 100, *, seed: int = 1) -> Any:
     """60 people in 3 communities with a canary among the features; sparse when `dimension` is 100, dense at 20."""
-    made = social_graph(NODES, 6, dimension, 3, apps=4, seed=seed)
-    values(made)[7] = CANARY
-    made.y[UNKNOWN] = -1
-    return made
+    people = social_graph(NODES, 6, dimension, 3, apps=4, seed=seed)
+    values(people)[7] = CANARY
+    people.y[UNKNOWN] = -1
+    return people
 
 
 def values(graph: Any) -> Tensor:
     """The stored features of a graph, which may be written to."""
-    found: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x.view(-1)
-    return found
+    entries: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x.view(-1)
+    return entries
 
 
 def dense(x: Tensor) -> np.ndarray:

@@ -26,9 +26,9 @@ def private_pairs(start: Any) -> Tensor:
 
 def with_private(start: Any, pairs: Tensor, **parts: Any) -> Any:
     """The same graph with other private edges [2, m], u < v."""
-    known = start.edge_index[:, start.public_edges]
-    both = torch.cat([known, pairs, pairs.flip(0)], dim=1)
-    public = torch.arange(both.shape[1]) < known.shape[1]
+    open_edges = start.edge_index[:, start.public_edges]
+    both = torch.cat([open_edges, pairs, pairs.flip(0)], dim=1)
+    public = torch.arange(both.shape[1]) < open_edges.shape[1]
     order = torch.argsort(both[0] * int(start.num_nodes) + both[1])
     rest = {"x": start.x, "y": start.y, "schema": start.schema, **parts}
     members = start.get("private_nodes")

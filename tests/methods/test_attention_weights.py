@@ -45,12 +45,12 @@ def fit(start: Any = None, **settings: Any) -> Any:
 
 def price_of(row: Any, unit: str, delta: float = 1e-5) -> float:
     """What the noise that a ledger row names costs one unit, computed afresh."""
-    said, entries = row.parameters, 1 if unit == "directed-edge" else 2
+    parameters, entries = row.parameters, 1 if unit == "directed-edge" else 2
     parts = (
         Hops(count=1, sensitivity=math.sqrt(entries)),
-        ChangedSamples(steps=int(said["steps"]), rate=float(said["rate"]), samples=entries),
+        ChangedSamples(steps=int(parameters["steps"]), rate=float(parameters["rate"]), samples=entries),
     )
-    noise = {"hops": (float(said["sigma_1"]),), "training": (float(said["multiplier_attention"]),)}
+    noise = {"hops": (float(parameters["sigma_1"]),), "training": (float(parameters["multiplier_attention"]),)}
     return pipeline_epsilon(parts, noise, delta)
 
 
@@ -90,10 +90,10 @@ def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
     for start in (cm.graph(), cm.without_edge(cm.graph(), edge)):
         with pytest.MonkeyPatch.context() as patch:
             steps.append(Trace(patch, *steps))
-            found = fit(start)
+            fitted = fit(start)
         if len(steps) == 1:
-            before, first = replay.again(), found
-    assert torch.equal(first.predict_proba(), found.predict_proba())
+            before, first = replay.again(), fitted
+    assert torch.equal(first.predict_proba(), fitted.predict_proba())
     sums = list(zip(steps[0].sums, steps[1].sums, strict=True))
     assert len(sums) == 12 and all(float((a - b).norm()) <= 4 * steps[0].cap for a, b in sums)
     assert any(not torch.equal(a, b) for a, b in sums)
@@ -128,8 +128,8 @@ def test_it_is_saved_and_a_query_reads_a_sum_alone(tmp_path: Any, monkeypatch: p
     monkeypatch.setattr(AttentionDescent, "step", lambda *_: trained.append(1))
     other = cm.graph(seed=2)
     other = make_graph(other.x, other.edge_index, other.y, replace(other.schema, name="elsewhere"))
-    found = again.predict_proba(other, randomness=SeededRandomness(5))
-    assert found.shape == (60, 3)
+    probabilities = again.predict_proba(other, randomness=SeededRandomness(5))
+    assert probabilities.shape == (60, 3)
     assert not trained
     query = again.ledger.spends[-1]
     assert (query.mechanism, query.epsilon) == ("noisy sums", 2.0)
@@ -137,15 +137,15 @@ def test_it_is_saved_and_a_query_reads_a_sum_alone(tmp_path: Any, monkeypatch: p
 
 
 def test_the_plan_shows_the_price() -> None:
-    found = plan("gap", cm.graph(), {"epsilon": 2.0, **OWN})
-    assert found.figures is not None
-    noise = found.figures.noise
+    planned = plan("gap", cm.graph(), {"epsilon": 2.0, **OWN})
+    assert planned.figures is not None
+    noise = planned.figures.noise
     plain = plan("gap", cm.graph(), {"epsilon": 2.0, "hops": 1}).figures
     assert plain is not None
     assert set(noise.multipliers) == {"attention"}
     assert noise.sigmas[0] == pytest.approx(math.sqrt(2) * plain.noise.sigmas[0], rel=0.03)
-    assert any("attention is trained on edges" in line and "1.4 times" in line for line in found.advice)
-    assert found.to_dict()["curator"]["noise"]["changed"]["samples"] == 2
+    assert any("attention is trained on edges" in line and "1.4 times" in line for line in planned.advice)
+    assert planned.to_dict()["curator"]["noise"]["changed"]["samples"] == 2
 
 
 # ---- weights learned from public labels: no edge is read for them, and they cost what uniform ones cost ----
@@ -183,7 +183,7 @@ def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypat
     second = cm.fit(name, cm.without_edge(cm.graph(), 7), weights="learned", sharpness=3.0)
     assert torch.equal(first.predict_proba(), second.predict_proba())
     assert len(before) == len(replay.calls) == 2
-    assert all(torch.equal(one[2], other[2]) for one, other in zip(before, replay.calls, strict=True))
+    assert all(torch.equal(call[2], other[2]) for call, other in zip(before, replay.calls, strict=True))
 
 
 @pytest.mark.slow  # trainings

@@ -53,10 +53,10 @@ def test_a_loaded_model_is_of_the_class_that_was_saved(name: str, tmp_path: Path
     model = built(name).fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
     file, kind = model.save(tmp_path), type(model)
     assert type(load_method(file)) is type(kind.load(file)) is kind
-    others = [
+    models = [
         each for each in kind.__mro__[1].__subclasses__() if getattr(each, "kind", "") == kind.kind and each is not kind
     ]
-    for other in others:
+    for other in models:
         with pytest.raises(ModelFileError, match=f"holds a '{name}' model"):
             other.load(file)
 

@@ -34,14 +34,14 @@ def answers(dimension: int = 100, **settings: Any) -> Case:
 
 
 def solitude(x: float | None, a: float, y: float, mode: str, inductive: Inductive = "reports", **settings: Any) -> Case:
-    asked = None if settings.pop("left_open", False) else mode
-    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, **{**SHORT, **settings})
+    mode_given = None if settings.pop("left_open", False) else mode
+    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=mode_given, **{**SHORT, **settings})
     return Case(build, x or 0.0, y, inductive, 20, links=a, mode=mode)
 
 
 def beliefs(x: float | None, a: float, y: float, mode: str, **settings: Any) -> Case:
-    asked = None if settings.pop("left_open", False) else mode
-    build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, rounds=4, **settings)
+    mode_given = None if settings.pop("left_open", False) else mode
+    build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=mode_given, rounds=4, **settings)
     # Of 60 people's public features the regression alone is taken, which no seed decides.
     trains = x is None or ("reading" in settings and x < INF)
     return Case(build, x or 0.0, y, "never", 20, trains, links=a, mode=mode)
@@ -93,11 +93,11 @@ SLOW = {"link-beliefs, sums, directed", "link-beliefs, all, no features"}
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(one, marks=[pytest.mark.slow] * (name in SLOW), id=name) for name, one in CASES.items()],
+    params=[pytest.param(each, marks=[pytest.mark.slow] * (name in SLOW), id=name) for name, each in CASES.items()],
 )
 def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
+    current: Case = request.param
+    return current
 
 
 class TestMethods(MethodSuite):

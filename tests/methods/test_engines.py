@@ -66,7 +66,7 @@ def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "label-pool")) for one in PUBLIC]
+    "name", [pytest.param(method, marks=[pytest.mark.slow] * (method == "label-pool")) for method in PUBLIC]
 )
 def test_the_engine_that_is_named_propagates_reports(name: str) -> None:
     """Nothing that comes out tells where it was done."""
@@ -114,10 +114,10 @@ def test_a_method_that_answers_from_its_training_refuses_an_engine() -> None:
 
 
 def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_read() -> None:
-    told = {name for name, _ in BY_BLOCKS.values()}
+    by_blocks = {name for name, _ in BY_BLOCKS.values()}
     cores = {name: entry.load_class() for name, entry in METHODS.items()}
-    others = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
-    assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "dp-mlp" in others
+    rest = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
+    assert by_blocks | set(PUBLIC) <= set(METHODS) - set(rest) and "caribou" in rest and "dp-mlp" in rest
     for name in ("caribou", "dp-mlp"):
         method: Any = METHODS[name].load_class()(epsilon=4.0)
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
@@ -141,12 +141,12 @@ def marked(names: Iterable[str]) -> list[Any]:
 def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
     """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
     with pretended_gpu() as gpu:
-        found = fitted(name, "cuda", epochs=2).predict_proba()
-        assert not gpu.holds(found)
+        probabilities = fitted(name, "cuda", epochs=2).predict_proba()
+        assert not gpu.holds(probabilities)
         assert gpu.waits
     expected = fitted(name, "cpu", epochs=2).predict_proba()
     # Fits end a little apart where sums are rounded otherwise: by 2e-4 on an AMD.
-    assert torch.allclose(torch.as_tensor(found), torch.as_tensor(expected), atol=1e-3)
+    assert torch.allclose(torch.as_tensor(probabilities), torch.as_tensor(expected), atol=1e-3)
 
 
 def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None:

@@ -50,15 +50,15 @@ SHORT: Final[Mapping[str, tuple[Mapping[str, Any], float, str]]] = {
 @cache
 def accuracy(name: str, settings: tuple[tuple[str, Any], ...]) -> float:
     """In per cent, the mean of two splits."""
-    graph, found = load_graph("digits"), []
+    graph, accuracies = load_graph("digits"), []
     for seed in (0, 1):
         split, model = (
             random_split(graph, seed),
             build_method(name, dict(settings), len(graph.schema.classes), seed=seed),
         )
         model.fit(graph, split=split, randomness=SeededRandomness(seed))
-        found.append(100 * model.score(graph, split.test))
-    return sum(found) / len(found)
+        accuracies.append(100 * model.score(graph, split.test))
+    return sum(accuracies) / len(accuracies)
 
 
 def of(name: str, settings: Mapping[str, Any]) -> float:

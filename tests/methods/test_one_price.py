@@ -56,12 +56,12 @@ class Unread:
         return self.graph[name]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.__dict__["graph"], name)
+        value = getattr(self.__dict__["graph"], name)
         if name == "y" and name in self.__dict__["secret"]:
-            return found.as_subclass(UnreadLabels)
+            return value.as_subclass(UnreadLabels)
         if name in self.__dict__["secret"]:
             raise Read(name)
-        return found
+        return value
 
 
 class UnreadLabels(Tensor):
@@ -177,7 +177,7 @@ LONG = {"class-counts releases", "links collects", "list-sums collects"}
 def trained(names: Iterable[str]) -> Any:
     """The names as parameters of a test that trains."""
     return pytest.mark.parametrize(
-        "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in names]
+        "name", [pytest.param(method, marks=[pytest.mark.slow] * (method in LONG)) for method in names]
     )
 
 
@@ -190,7 +190,7 @@ def build(call: Call) -> Any:
     return method
 
 
-def asked(call: Call) -> Any:
+def newcomers(call: Call) -> Any:
     """Whom a call is about: other people than those of the run, or those of the run."""
     return people(2, ids=call.ask is not declared) if call.fitted else people()
 
@@ -205,7 +205,7 @@ def test_it_is_paid_before_it_is_read_and_stays_paid(name: str) -> None:
     method = build(call)
     before = method.ledger
     with pytest.raises(Read):
-        call.ask(method, *unread(call, asked(call)))
+        call.ask(method, *unread(call, newcomers(call)))
     assert len(method.ledger.spends) > len(before.spends)
     assert method.ledger.spends[: len(before.spends)] == before.spends
 
@@ -224,14 +224,14 @@ def test_sums_that_left_stay_paid_whatever_happens_to_the_rest(name: str, monkey
 
     monkeypatch.setattr(sums, "perturb", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        call.ask(method, asked(call), SecureRandomness())
+        call.ask(method, newcomers(call), SecureRandomness())
     assert len(method.ledger.spends) == before + 1
 
 
 @EVERY
 def test_the_second_time_is_paid_refused_or_the_first_answer(name: str) -> None:
     call = CALLS[name]
-    method, graph = build(call), asked(call)
+    method, graph = build(call), newcomers(call)
     first = call.ask(method, graph, SecureRandomness())
     paid = method.ledger
     try:
@@ -247,7 +247,7 @@ def test_the_second_time_is_paid_refused_or_the_first_answer(name: str) -> None:
 @trained(CALLS)
 def test_after_save_and_load_it_is_refused_or_the_first_answer(name: str, tmp_path: Path) -> None:
     call = CALLS[name]
-    method, graph = build(call), asked(call)
+    method, graph = build(call), newcomers(call)
     first = call.ask(method, graph, SecureRandomness())
     if not call.fitted:
         complete(method, first)

@@ -140,10 +140,10 @@ def test_private_edges_are_not_handed_to_a_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "said"), [(rows(20), "BatchNorm1d"), (nn.Sequential(nn.Linear(20, 9)), "2 rows gave scores")]
+    ("module", "message"), [(rows(20), "BatchNorm1d"), (nn.Sequential(nn.Linear(20, 9)), "2 rows gave scores")]
 )
-def test_a_module_that_mixes_rows_is_refused_before_anything_is_paid(module: nn.Module, said: str) -> None:
+def test_a_module_that_mixes_rows_is_refused_before_anything_is_paid(module: nn.Module, message: str) -> None:
     method, graph = DPMLP(epsilon=4.0, delta=0.01, backbone=module), made.graph(20)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         method.fit(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(1))
     assert method.ledger.spends == ()

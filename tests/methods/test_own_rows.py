@@ -68,10 +68,10 @@ def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: P
     start = cm.graph()
     method = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SecureRandomness())
     other = asked_about(False)
-    found = method.predict_proba(other, randomness=SecureRandomness())
+    probabilities = method.predict_proba(other, randomness=SecureRandomness())
     file = method.save(tmp_path)
     assert answers_file(file).stat().st_mode & 0o777 == 0o600
     assert set(read_method(file)[2]) == {part for part in read_method(file)[2] if part.startswith("network")}
-    assert torch.equal(load_method(tmp_path).predict_proba(cm.Unreadable(other)), found)
-    said = method.guarantee.sentence()
-    assert "for that node alone" in said and "no row is in the model file" in said
+    assert torch.equal(load_method(tmp_path).predict_proba(cm.Unreadable(other)), probabilities)
+    sentence = method.guarantee.sentence()
+    assert "for that node alone" in sentence and "no row is in the model file" in sentence

@@ -114,15 +114,15 @@ def test_cross_validation_asks_nobody(given: str | None) -> None:
     """Of rows the estimator says why not; of a graph scikit-learn cuts no folds."""
     method, graph = BUILT["lpgnn"](), made.graph()
     rows = {"X": graph} if given is None else {"X": graph.x.to_dense().numpy(), "y": graph.y.numpy()}
-    said = (
+    refusal = (
         (KeyError, r"\d") if given is None else (InputError, r"fit: .* with labels apart.*repeats=5.*`graphveil tune`")
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
         for validate in (cross_val_score, cross_validate, cross_val_predict):
-            told = {} if validate is cross_val_predict else {"error_score": "raise"}
-            with pytest.raises(said[0], match=said[1]):
-                validate(method, **rows, cv=2, **told)
+            options = {} if validate is cross_val_predict else {"error_score": "raise"}
+            with pytest.raises(refusal[0], match=refusal[1]):
+                validate(method, **rows, cv=2, **options)
     assert method.ledger.spends == () and not method.fitted
 
 
@@ -141,8 +141,8 @@ def test_a_run_with_controls_leaves_its_lift() -> None:
     result = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1))
     lift = result.scores.lift
     assert result.model.lift is lift and lift is not None
-    shown = [f"{100 * value:+.1f}" for value in (lift.mean, lift.low, lift.high)]
-    assert f"{shown[0]} points ({shown[1]} to {shown[2]})" in result.model._repr_html_()
+    points = [f"{100 * value:+.1f}" for value in (lift.mean, lift.low, lift.high)]
+    assert f"{points[0]} points ({points[1]} to {points[2]})" in result.model._repr_html_()
     assert "lift" not in str(result.model.stored().facts).lower() and clone(result.model).lift is None
     bare = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1), controls=False)
     assert bare.model.lift is None and "Lift: not measured" in bare.model._repr_html_()
@@ -166,9 +166,9 @@ END_EARLY = ("check_sample_weight_equivalence_on_sparse_data",)
 @ALL
 @pytest.mark.parametrize("check", [name for name in PASS if hasattr(checks, name) and not (OLD and name in END_EARLY)])
 def test_what_is_said_to_pass_passes(name: str, check: str) -> None:
-    asked = getattr(checks, check)
+    run = getattr(checks, check)
     if check.startswith("check_array_api"):
-        asked = partial(asked, array_namespace="numpy")
+        run = partial(run, array_namespace="numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        asked(name, BUILT[name]())
+        run(name, BUILT[name]())

@@ -277,7 +277,6 @@ def test_random_pairs_fill_the_classes_as_the_quantiles_say() -> None:
 
 
 PEOPLE, CLASSES, WITHIN, BETWEEN = 420, 7, 0.12, 0.006
-KEEP, FLIP = 0.55, 0.075
 
 
 def partition() -> tuple[Tensor, Tensor]:

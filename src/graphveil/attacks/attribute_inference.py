@@ -45,8 +45,7 @@ def attribute(
     split: Split | None = None,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well features above the middle of their range are told from those below. Raises InputError for a
-    column or share outside its range, or a feature that nobody or everybody has.
+    """Return how well features above the middle of their range are told from those below.
 
     Args:
         method: fitted.
@@ -56,6 +55,9 @@ def attribute(
         dealt: the same of the same method, each trained after all features were dealt out to other nodes.
         split: whose labels the baseline knows; default: half of them.
         observed: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
+
+    Raises:
+        InputError: a column or share outside its range, or a feature that nobody or everybody has.
     """
     if not 0 < known_share < 1:
         raise InputError(f"known_share = {known_share!r}", where="attribute", allowed="a share in (0, 1)")

@@ -160,11 +160,14 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 
 
 def attack(name: str, target: Target) -> AttackResult:
-    """Return what an attack of ATTACKS finds; raises InputError for one that is unknown or does not fit the method.
+    """Return what an attack of ATTACKS finds.
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.
         target: the fitted method, its graph and what else the adversary may use.
+
+    Raises:
+        InputError: an attack that is unknown or does not fit the method.
     """
     if name in FEDERATION_ATTACKS:
         # No other names: this one is right, and the nearest of the others is not what was meant.

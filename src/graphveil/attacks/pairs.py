@@ -47,11 +47,13 @@ def true_adjacency(graph: Graph) -> sp.csr_matrix:
 
 
 def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.ArrayLike | None = None) -> Pairs:
-    """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret. Raises
-    InputError for fewer than two edges among them, or nothing but edges.
+    """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
 
     Args:
         among: the nodes [k] that are drawn from; None: all.
+
+    Raises:
+        InputError: fewer than two edges among them, or nothing but edges.
     """
     n = int(graph.num_nodes)
     rng = np.random.default_rng([seed, 0x7A])

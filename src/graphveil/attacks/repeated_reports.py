@@ -38,8 +38,7 @@ def averaging(
     seed: int = 0,
 ) -> AttackResult:
     """Return how well `rounds` reports of an unchanged value tell two values apart. The limit is that of *one* report,
-    which is what each person was promised; fresh noise goes beyond it. Raises InputError for fewer than one round or
-    two people, or a device beside permanent ones.
+    which is what each person was promised; fresh noise goes beyond it.
 
     Args:
         mechanism: a local one.
@@ -47,6 +46,9 @@ def averaging(
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
         permanent: every person's device has a secret and sends permanent reports.
+
+    Raises:
+        InputError: fewer than one round or two people, or a device beside permanent ones.
     """
     if rounds < 1 or people < 2:
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")

@@ -106,7 +106,11 @@ class AttackResult:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> AttackResult:
-        """The inverse of `to_dict`; raises KeyError, TypeError or ValueError for anything else."""
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: anything else.
+        """
         scores = {
             name: Interval(**{**facts[name], "runs": tuple(facts[name]["runs"])})
             for name in ("auc", "advantage", "tpr_at_1_fpr")

@@ -62,12 +62,14 @@ class Service:
 
 
 def service_of(method: Answering, graph: Graph) -> Service:
-    """Return the answers of the method to an adversary who changes the features of `graph`. Raises InputError for a
-    method that was not fitted, or a loaded plain network that was trained on another graph.
+    """Return the answers of the method to an adversary who changes the features of `graph`.
 
     Args:
         method: fitted; it decides itself whether it answers for features of others.
         graph: the people asked about.
+
+    Raises:
+        InputError: a method that was not fitted, or a loaded plain network that was trained on another graph.
     """
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
         network = deployed(cast(LPGNN, method), graph)  # no other method says yes
@@ -131,11 +133,14 @@ class _Ready:
 
 
 def deployed(method: LPGNN, graph: Graph) -> Deployed:
-    """Return a plain network as its owner would run it on features of others; raises InputError for other edges.
+    """Return a plain network as its owner would run it on features of others.
 
     Args:
         method: a plain network, fitted.
         graph: gives features and edges where the method keeps none (a loaded model).
+
+    Raises:
+        InputError: the network was trained on other edges.
     """
     fitted = method.result
     topology = method.topology or topology_of(graph)

@@ -47,8 +47,7 @@ def link_stealing(
     targets: int = 500,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well similar answers tell edges from other pairs among `targets` random nodes. Raises InputError for
-    an unknown similarity, a share outside [0, 1), or both a share and a shadow.
+    """Return how well similar answers tell edges from other pairs among `targets` random nodes.
 
     Args:
         method: fitted; only the answers that it gives of its own people are used.
@@ -60,6 +59,9 @@ def link_stealing(
         without_edges: a fitted method that read no secret edges, for the baseline; default: a plain perceptron.
         without: what the baseline is, in words.
         split: who trained it, for the default of `without_edges`.
+
+    Raises:
+        InputError: an unknown similarity, a share outside [0, 1), or both a share and a shadow.
     """
     if similarity not in DISTANCES:
         raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))

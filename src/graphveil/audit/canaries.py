@@ -50,12 +50,15 @@ _SCHEMA: Final = GraphSchema("canaries", _DIMENSION, 0.0, 1.0, ("first", "second
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
     """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private of one
-    canary. Raises InputError for more right guesses than guesses, or more guesses than canaries.
+    canary.
 
     Args:
         correct, guesses: right guesses, of how many.
         canaries: how many could have been guessed.
         epsilon, delta: what is claimed of one canary.
+
+    Raises:
+        InputError: more right guesses than guesses, or more guesses than canaries.
     """
     if not 0 <= correct <= guesses <= canaries:
         raise InputError(f"{correct} of {guesses} guesses about {canaries} canaries", allowed="each at most the next")

@@ -55,7 +55,11 @@ class Output:
         self._files: dict[str, str] = {}
 
     def reserve(self, size: int) -> None:
-        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there are fewer."""
+        """Take `size` bytes of the disk, which are given back to be written on.
+
+        Raises:
+            WriteError: there are fewer bytes.
+        """
         self._rooms.enter_context(room_for(self.path, size))
 
     def write(self, write: Callable[[Path], T], *, paid: bool = True) -> T:
@@ -155,11 +159,14 @@ def new_output(
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
-    """Take a name; return whether it was free. WriteError: nothing may be written beside it.
+    """Take a name; return whether it was free.
 
     Args:
         path: the name.
         stack: until it ends.
+
+    Raises:
+        WriteError: nothing may be written beside it.
     """
     stack.enter_context(parents_of(path))
     if fcntl is None:

@@ -27,10 +27,13 @@ _NEITHER: Final = -1
 
 
 def read_truth(table: Table, column: str) -> np.ndarray:
-    """Return a column of true or false (also 1, 0, yes, no) as bool; DataError names the line of another value.
+    """Return a column of true or false (also 1, 0, yes, no) as bool.
 
     Args:
         table, column: which messages name.
+
+    Raises:
+        DataError: another value; names its line.
     """
     truths = np.empty(table.rows, np.int8)
     for block in Blocks(table.rows, _STEP):
@@ -51,13 +54,16 @@ def _truths(cells: polars.Series) -> np.ndarray:
 
 
 def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
-    """Return which rows of the edges file are public, bool [rows]; DataError names an edge listed as both.
+    """Return which rows of the edges file are public, bool [rows].
 
     Args:
         table: the edges file.
         column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
         directed: whether an edge stands in one direction only.
+
+    Raises:
+        DataError: an edge is listed as both; names it.
     """
     public = read_truth(table, column)
     # Refused and not resolved: either answer could publish an edge that somebody meant to hide.

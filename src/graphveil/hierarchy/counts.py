@@ -124,12 +124,15 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
 
 
 def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
-    """Return pairs of different nodes as int64 [2, S]; InputError names the column of no such pair, never the ids.
+    """Return pairs of different nodes as int64 [2, S].
 
     Args:
         pairs: integers [2, S].
         nodes: n, ids are 0 to n - 1.
         where: what the pairs are, for the error.
+
+    Raises:
+        InputError: a column is no such pair; names the column, never the ids.
     """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
@@ -142,11 +145,14 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
 
 
 def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
-    """Return whether each node is private, bool [n]; InputError where ids are no such list.
+    """Return whether each node is private, bool [n].
 
     Args:
         members: [k] declared ids, each once, None: all.
         nodes: n.
+
+    Raises:
+        InputError: the ids are no such list.
     """
     if members is None:
         return np.ones(nodes, np.bool_)

@@ -94,12 +94,15 @@ class Chain:
 
 
 def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
-    """Return a chain that stands at the tree `start`. InputError: more nodes and edges than 32-bit counts can hold.
+    """Return a chain that stands at the tree `start`.
 
     Args:
         start: a dendrogram over n leaves.
         public, private: the two layers of edges over the same n nodes.
         weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
+
+    Raises:
+        InputError: more nodes and edges than 32-bit counts can hold.
     """
     from graphveil.hierarchy import mcmc_steps as at
 

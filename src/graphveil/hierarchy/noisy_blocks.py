@@ -49,7 +49,11 @@ class Blocks:
         return np.where(self.whole, size * (size - 1) // 2, across)
 
     def of(self, pairs: npt.ArrayLike) -> IntArray:
-        """Return the block of each pair [2, S]; InputError for a pair in none of them, naming the column only."""
+        """Return the block of each pair [2, S].
+
+        Raises:
+            InputError: a pair in none of them, naming the column only.
+        """
         tree = self.sorted_pairs.tree
         block = self.owner[lowest_common_ancestors(tree, pairs) - tree.leaves]
         if (block < 0).any():

@@ -439,7 +439,11 @@ class Recorder:
 
     @property
     def seen(self) -> list[tuple[Tensor, Tensor]]:
-        """(input, output) of every layer, in their order; raises InputError where one was not used."""
+        """(input, output) of every layer, in their order.
+
+        Raises:
+            InputError: a layer was not used.
+        """
         if len(self._seen) != len(self._layers):
             raise InputError("a linear layer of the model is not used", remedy="leave it out of the model")
         return [self._seen[number] for number in range(len(self._layers))]

@@ -27,10 +27,11 @@ IDS = {name: new_identity(name) for name in NAMES}
 
 
 def parties() -> tuple[Party, ...]:
-    found = [Party("server", "server", "10.0.0.1:7700", IDS["server"].certificate.decode())]
+    members = [Party("server", "server", "10.0.0.1:7700", IDS["server"].certificate.decode())]
     for number, name in enumerate(NAMES[1:], start=1):
-        found.append(Party(name, "holder", f"10.0.0.1:{7700 + number}", IDS[name].certificate.decode(), 3, number == 1))
-    return tuple(found)
+        address, certificate = f"10.0.0.1:{7700 + number}", IDS[name].certificate.decode()
+        members.append(Party(name, "holder", address, certificate, 3, number == 1))
+    return tuple(members)
 
 
 def text(settings: dict[str, Any] | None = None) -> str:
@@ -47,11 +48,11 @@ def folder(path: Path, data: str | None = None, signers: tuple[str, ...] = NAMES
 
 
 def test_an_agreement_comes_back(tmp_path: Path) -> None:
-    found = read_agreement(folder(tmp_path))
-    assert found.parties == parties() and found.classes == ("no", "yes") and not found.directed
-    assert found.setting.names == ("bank", "shop") and found.setting.label_holder == "bank"
-    assert found.setting.privacy.epsilon == 8.0 and found.setting.server == "server"
-    assert found.party("shop").columns == 3
+    agreement = read_agreement(folder(tmp_path))
+    assert agreement.parties == parties() and agreement.classes == ("no", "yes") and not agreement.directed
+    assert agreement.setting.names == ("bank", "shop") and agreement.setting.label_holder == "bank"
+    assert agreement.setting.privacy.epsilon == 8.0 and agreement.setting.server == "server"
+    assert agreement.party("shop").columns == 3
 
 
 def test_what_columns_may_hold_is_agreed_on(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def test_states_come_back_and_the_last_three_are_kept(tmp_path: Path) -> None:
     for round in range(6):
         store.save(round, state(round))
     assert store.rounds() == [3, 4, 5]
-    found = store.load(4)
-    assert set(found) == {"w", "empty", "shares"}
-    assert all(torch.equal(found[name], state(4)[name]) for name in found)
+    loaded = store.load(4)
+    assert set(loaded) == {"w", "empty", "shares"}
+    assert all(torch.equal(loaded[name], state(4)[name]) for name in loaded)
 
 
 def test_everything_is_the_owners_alone(tmp_path: Path) -> None:
@@ -44,14 +44,14 @@ def test_large_tensors_that_stay_are_written_once_and_tidied_away(tmp_path: Path
     for round in range(1, 6):
         changes += 1  # in place: it is written again
         store.save(round, state(round) | {"stays": stays, "changes": changes})
-    kept = list((tmp_path / "c").glob("*.kept"))
-    assert len(kept) == 1 + 3
+    files = list((tmp_path / "c").glob("*.kept"))
+    assert len(files) == 1 + 3
     store.close()
     again = Checkpoints(tmp_path / "c", RUN)
     assert torch.equal(again.load(3)["changes"], changes - 2)
-    found = again.load(5)
-    assert torch.equal(found["stays"], stays) and torch.equal(found["changes"], changes)
-    again.save(6, dict(found))
+    loaded = again.load(5)
+    assert torch.equal(loaded["stays"], stays) and torch.equal(loaded["changes"], changes)
+    again.save(6, dict(loaded))
     assert len(list((tmp_path / "c").glob("*.kept"))) <= 4
 
 

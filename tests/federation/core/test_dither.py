@@ -69,10 +69,10 @@ def test_every_output_of_an_opened_number_keeps_the_price(weak: str, monkeypatch
     low = [0] if weak == "no low part" else sorted(set(low_parts(monkeypatch)))
     setting = Setting.of((Member("a", 1, True), Member("b", 1)), 2, width=1, epochs=1, epsilon=2.0, delta=1e-4)
     assert setting.publication == TO
-    found = audit_table("opened", guarantee_of(setting), law(SMALL, ends, low))
-    assert found.holds == (not weak)
+    result = audit_table("opened", guarantee_of(setting), law(SMALL, ends, low))
+    assert result.holds == (not weak)
     if not weak:
-        assert found.lower_bound > 0.99 * found.claimed_epsilon
+        assert result.lower_bound > 0.99 * result.claimed_epsilon
 
 
 @pytest.mark.parametrize("clip", [0.3, 0.5, 1.0, 3.0])

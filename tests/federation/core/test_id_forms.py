@@ -21,8 +21,8 @@ SAME = {
 @pytest.mark.parametrize("form", list(FORMS))
 def test_what_is_one_id_and_what_stays_apart(form: str) -> None:
     for first, second in SPELLINGS[form]:
-        one, two = in_form(form, [first, second], "a")
-        assert one != two
+        left, two = in_form(form, [first, second], "a")
+        assert left != two
     for first, second in SAME.get(form, []):
         assert in_form(form, [first], "a") == in_form(form, [second], "b")
         with pytest.raises(DataError, match=r"a: .* are one id to people; allowed: each person once"):

@@ -17,8 +17,8 @@ from graphveil.privacy import SeededRandomness
 def test_rows_lose_what_they_share_and_keep_their_lengths_beside_each_other(length: float) -> None:
     own = torch.randn(500, 8, generator=torch.Generator().manual_seed(0))
     own = own - own.mean(dim=0)
-    found = apart(100.0 + 0.01 * own, length)
-    assert torch.allclose(found, own * (length / own.square().sum(dim=1).mean().sqrt()), atol=1e-2)
+    rows = apart(100.0 + 0.01 * own, length)
+    assert torch.allclose(rows, own * (length / own.square().sum(dim=1).mean().sqrt()), atol=1e-2)
 
 
 def test_noise_does_not_count_as_length() -> None:

@@ -19,8 +19,8 @@ def tells(to: str, body: Tensor, kind: str = "masked-sum") -> Program[str]:
 
 
 def hears(sender: str, shape: tuple[int, ...], kind: str = "masked-sum") -> Program[list[int]]:
-    found: Tensor = yield Receive(sender, kind, shape)
-    return found.flatten().tolist()
+    body: Tensor = yield Receive(sender, kind, shape)
+    return body.flatten().tolist()
 
 
 def passes_on(sender: str, to: str) -> Program[None]:
@@ -58,9 +58,9 @@ def test_a_sender_that_goes_on_computing_does_not_change_what_it_sent() -> None:
 
 
 def test_parties_that_wait_for_each_other_are_all_named() -> None:
-    with pytest.raises(InputError, match="simulation: messages that nobody sends: a waits for") as found:
+    with pytest.raises(InputError, match="simulation: messages that nobody sends: a waits for") as refusal:
         simulate({"a": hears("b", (1,)), "b": hears("a", (1,), "correction")})
-    assert "a waits for masked-sum of b; b waits for correction of a" in str(found.value)
+    assert "a waits for masked-sum of b; b waits for correction of a" in str(refusal.value)
 
 
 def test_a_message_that_nobody_reads_is_an_error_of_the_protocol() -> None:

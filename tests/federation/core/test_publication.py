@@ -29,14 +29,14 @@ def test_the_noise_of_a_long_message_does_not_repeat() -> None:
 
 
 def test_every_publication_counts_and_no_more_leave_than_were_paid_for() -> None:
-    one = publisher(Publication(8.0, 1e-4, 3, 32))
+    own = publisher(Publication(8.0, 1e-4, 3, 32))
     for rounds in (1, 2, 3):
-        sent = one.publish(torch.full((5, 32), rounds / 10), str(rounds), TRAIN)
-        assert (len(one.seen), one.spent) == (rounds, one.publication.spent(rounds))
+        sent = own.publish(torch.full((5, 32), rounds / 10), str(rounds), TRAIN)
+        assert (len(own.seen), own.spent) == (rounds, own.publication.spent(rounds))
     for other, round in ((0.4, 4), (-0.3, 3)):  # another round, and other rows in one that is run again
         with pytest.raises(BudgetError, match="publication 4 of 3"):
-            one.publish(torch.full((5, 32), other), str(round), TRAIN)
-    assert torch.equal(one.publish(torch.full((5, 32), 0.3), "3", TRAIN), sent)  # the same bytes again, for nothing
+            own.publish(torch.full((5, 32), other), str(round), TRAIN)
+    assert torch.equal(own.publish(torch.full((5, 32), 0.3), "3", TRAIN), sent)  # the same bytes again, for nothing
 
 
 def test_groups_with_the_same_rows_have_other_noise() -> None:

@@ -20,7 +20,7 @@ def setting(*members: Member, classes: int = 2, **options: Any) -> Setting:
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "message"),
     [
         ((BANK,), "1 holders; allowed: 2 to 5"),
         ((BANK, *(Member(name, 3) for name in "abcde")), "6 holders; allowed: 2 to 5"),
@@ -30,13 +30,13 @@ def setting(*members: Member, classes: int = 2, **options: Any) -> Setting:
         ((BANK, Member("shop", 3, labels=True)), "none or several holders have the labels"),
     ],
 )
-def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         setting(*members)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"mode": "papers"}, f"mode 'papers' is not known; allowed: {', '.join(MODES)}"),
         ({"aggregator": "gat2"}, "aggregator 'gat2' is not known; allowed: "),
@@ -50,41 +50,41 @@ def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...]
         ({"classes": 0}, "classes = 0; allowed: a whole number from 1"),
     ],
 )
-def test_an_option_outside_its_range_is_refused_by_name(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_option_outside_its_range_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         setting(**options)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 60))
 def test_every_epoch_is_in_one_round(epochs: int, republish: int) -> None:
-    made = setting(mode="individual", epochs=epochs, republish=republish)
-    steps = [made.steps(round) for round in range(1, made.publications + 1)]
+    schedule = setting(mode="individual", epochs=epochs, republish=republish)
+    steps = [schedule.steps(round) for round in range(1, schedule.publications + 1)]
     assert sum(steps) == epochs
     assert all(1 <= step <= republish for step in steps)
     assert set(steps[:-1]) <= {republish}
-    assert made.publications == made.rounds - 1 == math.ceil(epochs / republish)
+    assert schedule.publications == schedule.rounds - 1 == math.ceil(epochs / republish)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_options_come_back_as_they_were_given(mode: str) -> None:
     options = {"mode": mode, "width": 4, "epochs": 7, "republish": 3, "epsilon": 9.0, "opened": True}
     options |= {"republish": 1, "epsilon": math.inf} if mode == "all-shares" else {}
-    made = setting(**options)
-    assert list(made.options) == list(OPTIONS)
-    assert {name: made.options[name] for name in options} == options
-    assert Setting.of(made.members, made.classes, **made.options) == made
-    changed = made.with_options(epochs=8)
-    assert {name for name in OPTIONS if changed.options[name] != made.options[name]} == {"epochs"}
+    given = setting(**options)
+    assert list(given.options) == list(OPTIONS)
+    assert {name: given.options[name] for name in options} == options
+    assert Setting.of(given.members, given.classes, **given.options) == given
+    changed = given.with_options(epochs=8)
+    assert {name for name in OPTIONS if changed.options[name] != given.options[name]} == {"epochs"}
 
 
 def test_paper_mode_opens_no_more_than_a_quarter_unless_that_is_said() -> None:
     """300 columns: 74 opened projections pass, 75 are a quarter of them and would let a holder solve."""
     few = {"mode": "paper", "epochs": 1, "epsilon": math.inf}
     setting(width=74, **few)
-    with pytest.raises(InputError, match="paper mode opens 75 projections of bank's 300 columns") as found:
+    with pytest.raises(InputError, match="paper mode opens 75 projections of bank's 300 columns") as refusal:
         setting(width=75, **few)
-    assert "allowed: fewer than 75" in str(found.value) and "opened = true" in str(found.value)
+    assert "allowed: fewer than 75" in str(refusal.value) and "opened = true" in str(refusal.value)
     setting(width=75, opened=True, **few)
     with pytest.raises(InputError, match="opens 80 projections"):
         setting(width=40, **{**few, "epochs": 2})

@@ -36,17 +36,17 @@ def network(role: str, kind: str, seed: int = 0) -> nn.Module:
     return Combination(kind, 2, 3, 2, 0.0, generator=seeded(seed))
 
 
-def said(model: nn.Module, h: Tensor) -> Tensor:
+def rows_of(model: nn.Module, h: Tensor) -> Tensor:
     if isinstance(model, Propagation):
-        found: Tensor = model(h, structure_for(model.kind, RING, 4))
+        rows: Tensor = model(h, structure_for(model.kind, RING, 4))
     else:
-        found = model([h, h.flip(0)])
-    return found
+        rows = model([h, h.flip(0)])
+    return rows
 
 
 def step(model: nn.Module, optimiser: torch.optim.Optimizer, h: Tensor) -> None:
     optimiser.zero_grad()
-    (said(model, h) ** 2 * torch.arange(12.0).view(4, 3)).sum().backward()
+    (rows_of(model, h) ** 2 * torch.arange(12.0).view(4, 3)).sum().backward()
     optimiser.step()
 
 
@@ -60,15 +60,15 @@ def test_training_goes_on_as_if_it_had_never_stopped(role: str, kind: str) -> No
     state = states.network_state(model, optimiser)
     step(model, optimiser, h)
     again = network(role, kind, seed=8)
-    assert not torch.equal(said(again, h), said(model, h))
+    assert not torch.equal(rows_of(again, h), rows_of(model, h))
     resumed = torch.optim.Adam(again.parameters(), lr=0.05)
     states.load_network(again, resumed, state)
     step(again, resumed, h)
-    assert torch.equal(said(again, h), said(model, h))
+    assert torch.equal(rows_of(again, h), rows_of(model, h))
     forgetful = network(role, kind, seed=8)  # parameters alone are not enough: the moments of Adam are kept too
     states.load_module("network", forgetful, state)
     step(forgetful, torch.optim.Adam(forgetful.parameters(), lr=0.05), h)
-    assert not torch.equal(said(forgetful, h), said(model, h))
+    assert not torch.equal(rows_of(forgetful, h), rows_of(model, h))
 
 
 def test_a_checkpoint_of_another_network_is_refused() -> None:
@@ -97,5 +97,5 @@ def test_a_publisher_that_comes_back_sends_the_same_bytes_and_charges_nothing_tw
 @pytest.mark.parametrize("kind", AGGREGATORS)
 def test_rows_of_a_holder_have_length_1(kind: str) -> None:
     """Clipping to C = 1 cuts nothing, and one holder weighs as much as another."""
-    found = said(network("holder", kind), 100 * torch.randn(4, 3, generator=seeded(2)))
-    assert torch.linalg.vector_norm(found, dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
+    rows = rows_of(network("holder", kind), 100 * torch.randn(4, 3, generator=seeded(2)))
+    assert torch.linalg.vector_norm(rows, dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)

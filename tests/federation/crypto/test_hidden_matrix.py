@@ -24,10 +24,10 @@ def keys_of(seed: int = 1) -> tuple[MaskKey, MaskKey]:
 
 def walk(nodes: int, rows: list[int], columns: list[int]) -> scipy.sparse.csr_array:
     """Entries at these places and on the diagonal, all different, some of them negative."""
-    found = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(nodes, nodes)).tocsr()
-    found = (found + scipy.sparse.eye_array(nodes, format="csr")).tocsr()
-    found.data = np.arange(1, found.nnz + 1) * UNIT * (-1) ** np.arange(found.nnz)
-    return found.astype(np.int64)
+    matrix = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(nodes, nodes)).tocsr()
+    matrix = (matrix + scipy.sparse.eye_array(nodes, format="csr")).tocsr()
+    matrix.data = np.arange(1, matrix.nnz + 1) * UNIT * (-1) ** np.arange(matrix.nnz)
+    return matrix.astype(np.int64)
 
 
 def random_walk(nodes: int, entries: int) -> scipy.sparse.csr_array:

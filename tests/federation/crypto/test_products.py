@@ -31,7 +31,7 @@ def dealt(lefts: tuple[LeftMatrix, ...], listed: tuple[Product, ...], holders: t
     yield from dealer.correct(listed, "1")
 
 
-def held(
+def holder_program(
     me: str,
     holders: tuple[str, ...],
     lefts: tuple[LeftMatrix, ...],
@@ -60,7 +60,7 @@ def multiplied(
     for me in holders:
         own = {left.name: matrices[left.name] for left in lefts if left.owner == me}
         mine = {product: right for product, right in rights.items() if product.other == me}
-        programs[me] = held(me, holders, lefts, own, listed, mine, transposes=transposes)
+        programs[me] = holder_program(me, holders, lefts, own, listed, mine, transposes=transposes)
     results, transcript = simulate(programs)
     totals: dict[Product, Tensor] = {}
     for me in holders:

@@ -44,8 +44,8 @@ def people(first: int, last: int) -> list[str]:
 @pytest.mark.parametrize("holders", [2, 3, 5])
 def test_rows_of_the_common_ids_in_one_order(holders: int) -> None:
     sets = {f"h{number}": people(3 * number, 40 + number) for number in range(holders)}
-    found = aligned(sets)
-    orders = [[sets[name][row] for row in found[name].tolist()] for name in sets]
+    rows = aligned(sets)
+    orders = [[sets[name][row] for row in rows[name].tolist()] for name in sets]
     assert all(order == orders[0] for order in orders)
     assert set(orders[0]) == set.intersection(*map(set, sets.values()))
     assert orders[0] != sorted(orders[0])  # not the ids' own order, which would say something of who is missing
@@ -88,10 +88,10 @@ def test_the_order_of_rows_is_not_shown() -> None:
         return [points.index(row) for row in rows_of(first.body)]
 
     orders = [order(seed) for seed in range(20)]
-    assert all(sorted(found) == list(range(50)) for found in orders)
-    assert len({tuple(found) for found in orders}) == 20
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 20
     # 20 orders of 50: where row 0 comes has mean 24.5 and standard error 3.2 over 20; 5 errors: chance below 1e-6
-    assert abs(sum(found.index(0) for found in orders) / 20 - 24.5) < 16.5
+    assert abs(sum(order.index(0) for order in orders) / 20 - 24.5) < 16.5
 
 
 def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +110,8 @@ def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_ids_that_unicode_holds_to_be_one_align() -> None:
     """Composed and decomposed accents look alike on every screen; capitals, spaces and zeros are left alone."""
     composed, decomposed = "caf\u00e9", "cafe\u0301"
-    found = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
-    assert (found["a"].tolist(), found["b"].tolist()) == ([0], [1])
+    rows = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
+    assert (rows["a"].tolist(), rows["b"].tolist()) == ([0], [1])
     with pytest.raises(DataError, match="equal under Unicode normalization"):
         next(align(Roster("a", ("a", "b")), [composed, decomposed], randomness=SecureRandomness()))
     with pytest.raises(DataError, match="share no node id; check that all write ids the same way"):
@@ -154,9 +154,9 @@ def test_a_holder_that_is_killed_goes_on_with_the_same_secret(monkeypatch: pytes
         with pytest.raises(KeyboardInterrupt):
             run(memories, first)
         memories["a"].writes, again = blocks - (writes if writes > 1 else 0), []
-        found = run(memories, again)
+        rows = run(memories, again)
         assert again[: len(first)] == first and memories["a"].writes == 0
-        assert [sets["a"][row] for row in found["a"]] == [sets["b"][row] for row in found["b"]]
+        assert [sets["a"][row] for row in rows["a"]] == [sets["b"][row] for row in rows["b"]]
     assert [step[1:] for step in steps if step[0] == "a"][-6:] == [(n, 80) for n in (16, 32, 40, 56, 72, 80)]
     before = of_b["start"]
     next(align(Roster("b", names), people(0, 9), randomness=SecureRandomness(), memory=of_b))
@@ -206,8 +206,8 @@ VECTORS = [
 
 def test_hashes_are_those_of_the_standard() -> None:
     tag = b"QUUX-V01-CS02-with-curve25519_XMD:SHA-512_ELL2_RO_"
-    found = rows_of(psi.hashed([text for text, _ in VECTORS], tag=tag))
-    assert [row[::-1].hex() for row in found] == [x for _, x in VECTORS]
+    points = rows_of(psi.hashed([text for text, _ in VECTORS], tag=tag))
+    assert [row[::-1].hex() for row in points] == [x for _, x in VECTORS]
     assert b"graphveil" in psi.TAG and psi.hashed([b"x"]) != psi.hashed([b"x"], tag=tag)
 
 

@@ -90,11 +90,11 @@ def test_real_products_stay_within_the_proven_error(d: int) -> None:
     x, w = torch.randn(20, d, generator=generator), torch.randn(d, 6, generator=generator)
     f = ring.FRACTION_BITS
     mine, theirs = product(ring.encode(x), ring.encode(w))
-    found = (mine + theirs).double() * 2.0 ** (-2 * f)
+    result = (mine + theirs).double() * 2.0 ** (-2 * f)
     bound = 2.0 ** -(f + 1) * (x.abs().double().sum(1, keepdim=True) + w.abs().double().sum(0)) + d * 2.0 ** -(
         2 * f + 2
     )
-    error = (found - x.double() @ w.double()).abs()
+    error = (result - x.double() @ w.double()).abs()
     assert bool((error <= bound).all())
     assert not bool((error <= bound * 1e-3).all())  # the bound is not empty
 
@@ -139,8 +139,8 @@ def test_a_product_is_refused_exactly_when_its_sum_could_leave_the_room(
     if exponent < ROOM_BITS:
         require_room(left, right, terms, bits)
         return
-    with pytest.raises(InputError, match=f"{bits} fraction bits overflow: {terms} products") as found:
+    with pytest.raises(InputError, match=f"{bits} fraction bits overflow: {terms} products") as refusal:
         require_room(left, right, terms, bits)
-    advised = int(str(found.value).split("at most ")[1].split(" ")[0])
+    advised = int(str(refusal.value).split("at most ")[1].split(" ")[0])
     if advised >= 0:
         require_room(left, right, terms, advised)  # the remedy helps

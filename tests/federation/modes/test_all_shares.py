@@ -35,13 +35,13 @@ ERROR = 32 * UNIT
 State = dict[str, Tensor]
 
 
-def made(holders: int, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
-    held = holdings(holders, N, 5)
+def federation(holders: int, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
+    by_holder = holdings(holders, N, 5)
     whole: dict[str, Any] = {"mode": "all-shares", "epochs": 4, "validate": 2, "dropout": 0.3, **changes}
-    return setting_of(held, **whole), held
+    return setting_of(by_holder, **whole), by_holder
 
 
-def on_shares(setting: Setting, held: dict[str, Holding], noise: int) -> tuple[AllSharesHolder, list[State]]:
+def on_shares(setting: Setting, by_holder: dict[str, Holding], noise: int) -> tuple[AllSharesHolder, list[State]]:
     """What the label holder has in the end, and what all shares of weights add up to after each round."""
     states: dict[int, list[State]] = {}
 
@@ -49,7 +49,7 @@ def on_shares(setting: Setting, held: dict[str, Holding], noise: int) -> tuple[A
         if isinstance(effect, Checkpoint) and name != setting.server:
             states.setdefault(effect.round, []).append(dict(effect.state()))
 
-    trained = simulate_training(setting, held, randomness=SeededRandomness(noise), seed=5, watch=watch)
+    trained = simulate_training(setting, by_holder, randomness=SeededRandomness(noise), seed=5, watch=watch)
     result = trained.holders[setting.label_holder]
     assert isinstance(result, AllSharesHolder)
     names = [name for name in states[0][0] if name.startswith("now/")]
@@ -57,37 +57,37 @@ def on_shares(setting: Setting, held: dict[str, Holding], noise: int) -> tuple[A
     return result, sums
 
 
-def in_clear(setting: Setting, held: dict[str, Holding], start: State) -> tuple[AllSharesHolder, LabelHead]:
+def in_clear(setting: Setting, by_holder: dict[str, Holding], start: State) -> tuple[AllSharesHolder, LabelHead]:
     """The same program with every number in one place; the label holder's word on each round comes back to it."""
-    generator, head = torch.Generator().manual_seed(5), head_of(held)
+    generator, head = torch.Generator().manual_seed(5), head_of(by_holder)
     head = LabelHead(head.labels, head.train, head.val, head.test)
     head.open(setting, randomness=SeededRandomness(0), generator=generator)
     parts = [
-        matrices_of(place, scaled_rows(one.features, len(held)), one.edge_index)
-        for place, one in enumerate(held.values())
+        matrices_of(place, scaled_rows(holding.features, len(by_holder)), holding.edge_index)
+        for place, holding in enumerate(by_holder.values())
     ]
     party = Clear({name: matrix for each in parts for name, matrix in each.items()})
     network = network_of(setting, {name.removeprefix("now/"): weight for name, weight in start.items()})
     result = AllSharesHolder(network, {}, head)
     rows = Rows(N, *(mask.nonzero().squeeze(1) for mask in (head.train, head.val)))
     run = RunContext(setting.label_holder, setting, SeededRandomness(0), generator)
-    program, reply, told = train(run, party, result, rows), None, torch.empty(0)
+    program, reply, body = train(run, party, result, rows), None, torch.empty(0)
     while True:
         try:
             effect = program.send(reply)  # type: ignore[arg-type]
         except StopIteration:
             return result, head
         if isinstance(effect, Send):
-            told = effect.body
-        reply = told if isinstance(effect, Receive) else None
+            body = effect.body
+        reply = body if isinstance(effect, Receive) else None
 
 
 @pytest.mark.parametrize(("holders", "noise"), [(2, 2), (3, 1)])
 def test_a_run_on_shares_is_the_run_in_the_clear(holders: int, noise: int) -> None:
     """Of 16 seeds 7 lose no entry of a slope in a cut, and are 2 to 16 units apart; the test takes two of these."""
-    setting, held = made(holders)
-    shared, sums = on_shares(setting, held, noise)
-    clear, head = in_clear(setting, held, sums[0])
+    setting, by_holder = federation(holders)
+    shared, sums = on_shares(setting, by_holder, noise)
+    clear, head = in_clear(setting, by_holder, sums[0])
     last = {name.removeprefix("now/"): weight for name, weight in sums[-1].items()}
     apart = {name: float((weight - clear.network.shares[name]).abs().max()) * UNIT for name, weight in last.items()}
     assert max(apart.values()) <= ERROR, apart
@@ -96,7 +96,7 @@ def test_a_run_on_shares_is_the_run_in_the_clear(holders: int, noise: int) -> No
     assert max(float((weight - sums[0][name]).abs().max()) * UNIT for name, weight in sums[-1].items()) > 100 * ERROR
     for (round, z), (again, plain) in zip(shared.hidden, clear.hidden, strict=True):
         assert round == again and float((z - plain).abs().max()) <= ERROR
-    own = head_of(held)
+    own = head_of(by_holder)
     assert own.best == head.best and own.predictions is not None and head.predictions is not None
     assert torch.allclose(own.predictions, head.predictions, atol=10 * ERROR)
     assert [row["epoch"] for row in own.history] == [2.0, 4.0]
@@ -137,9 +137,9 @@ def test_what_it_has_no_arithmetic_for_is_refused(option: dict[str, Any], words:
 
 
 def test_descent_that_leaves_the_polynomials_stops_with_a_word() -> None:
-    setting, held = made(2, epochs=40, shared_rate=2048.0)
+    setting, by_holder = federation(2, epochs=40, shared_rate=2048.0)
     with pytest.raises(InputError, match="does not settle at shared_rate = 2048; make a new agreement with a lower"):
-        on_shares(setting, held, 1)
+        on_shares(setting, by_holder, 1)
 
 
 def test_a_plan_says_how_many_messages_wait_for_each_other() -> None:
@@ -149,7 +149,7 @@ def test_a_plan_says_how_many_messages_wait_for_each_other() -> None:
     branch 10 + 1 + 2, and 3 for each holder's features. Nobody waits for a save.
     """
     forth, back = 4 + 2 * 15 + 2 + 12 + 1, 10 + 2 + 2 * 13 + 2 * 3
-    setting, _ = made(2, hops=1)
+    setting, _ = federation(2, hops=1)
     assert trips_of(setting) == 4 + 4 * (forth + back) + 2 * 2 + forth
     # Who validates takes no trip of its own, but to tell.
     assert trips_of(setting) - trips_of(setting.with_options(validate=4)) == 2

@@ -27,41 +27,41 @@ from tests.federation.modes.test_private_network import CLASSES, N, head_of
 from tests.federation.modes.test_private_network import made as people
 
 
-def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
+def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
     plain = {"unit": "publication", "hops": 2, "epochs": 60, "learning_rate": 0.05, "epsilon": math.inf}
     return people(holders, **{**plain, **changes})
 
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding], list[tuple[str, Send]]]:
     """A run with the content of all messages."""
-    setting, held = made(holders, **changes)
+    setting, by_holder = federation(holders, **changes)
     sent: list[tuple[str, Send]] = []
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
             sent.append((name, effect))
 
-    return simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch), setting, held, sent
+    return simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch), setting, by_holder, sent
 
 
 def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_the_same() -> None:
     """A fresh draw after an interruption would be a second report of the same guesses."""
-    setting, held = made(epsilon=1.0)
-    kept: dict[int, dict[str, Tensor]] = {}
+    setting, by_holder = federation(epsilon=1.0)
+    states: dict[int, dict[str, Tensor]] = {}
     sent: list[Tensor] = []
 
     def watch(name: str, effect: Effect) -> None:
         if name == "h2" and isinstance(effect, Checkpoint):
-            kept[effect.round] = dict(effect.state())
+            states[effect.round] = dict(effect.state())
         if name == "h2" and isinstance(effect, Send):
-            assert 1 in kept, "a guess left before it was kept"
+            assert 1 in states, "a guess left before it was kept"
             sent.append(effect.body)
 
-    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
-    again = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=1, state=kept[1]), held["h2"])
+    simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
+    again = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=1, state=states[1]), by_holder["h2"])
     effect = next(again)
     assert isinstance(effect, Send) and torch.equal(effect.body, sent[0])
-    over = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=2, state=kept[2]), held["h2"])
+    over = guessing_holder(RunContext("h2", setting, SeededRandomness(4), done=2, state=states[2]), by_holder["h2"])
     with pytest.raises(StopIteration) as ended:
         next(over)
     assert ended.value.value.publisher.spent == 1.0
@@ -69,14 +69,14 @@ def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_th
 
 def test_reports_follow_the_law_that_they_are_paid_for() -> None:
     """Kept reports of 30,000 guesses against their probability: false alarm 1e-6; twice the epsilon is refused."""
-    setting, _ = made(epsilon=1.0)
+    setting, _ = federation(epsilon=1.0)
     guesses = torch.arange(30_000) % CLASSES
     publisher = GuessPublisher(setting)
     publisher.randomize(guesses, randomness=SeededRandomness(5))
-    kept = int((publisher.publish() == guesses).sum())
+    unchanged = int((publisher.publish() == guesses).sum())
     low, high = (stats.binom.ppf(q, len(guesses), math.e / (math.e + 2)) for q in (5e-7, 1 - 5e-7))
-    assert low <= kept <= high
-    assert stats.binom.ppf(5e-7, len(guesses), math.exp(2) / (math.exp(2) + 2)) > kept
+    assert low <= unchanged <= high
+    assert stats.binom.ppf(5e-7, len(guesses), math.exp(2) / (math.exp(2) + 2)) > unchanged
 
 
 def test_one_publication_costs_epsilon_and_no_delta() -> None:
@@ -134,8 +134,8 @@ def test_the_loss_of_guesses_is_their_likelihood() -> None:
 def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
     from graphveil.federation.simulation import mode_holder
 
-    setting, held = made(epochs=1)
-    head = head_of(held)
+    setting, by_holder = federation(epochs=1)
+    head = head_of(by_holder)
     randomness, generator = SeededRandomness(1), torch.Generator()
     head.open(setting, randomness=randomness, generator=generator)
 
@@ -147,16 +147,15 @@ def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
     liar = "h2" if kind == "guesses" else "h1"
     honest = "h1" if liar == "h2" else "h2"
     context = RunContext(honest, setting, randomness, generator)
-    programs = {honest: mode_holder(context, held[honest]), liar: wrong(liar)}
+    programs = {honest: mode_holder(context, by_holder[honest]), liar: wrong(liar)}
     with pytest.raises(InputError, match=f"{liar}: a number that is not a class"):
         simulate(programs)
 
 
 def test_without_validation_nodes_nothing_is_sent() -> None:
-    setting, held = made()
-    head = head_of(held)
-    held["h1"] = Holding(
-        held["h1"].features, held["h1"].edge_index, 1.0, LabelHead(head.labels, head.train, head.val & False, head.test)
-    )
+    setting, by_holder = federation()
+    head, own = head_of(by_holder), by_holder["h1"]
+    without = LabelHead(head.labels, head.train, head.val & False, head.test)
+    by_holder["h1"] = Holding(own.features, own.edge_index, 1.0, without)
     with pytest.raises(InputError, match="no validation nodes"):
-        simulate_training(setting, held, randomness=SeededRandomness(3))
+        simulate_training(setting, by_holder, randomness=SeededRandomness(3))

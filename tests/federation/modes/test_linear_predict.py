@@ -35,25 +35,25 @@ NEW = torch.arange(OLD, EVERYBODY)
 @cache
 def trained(epsilon: float) -> Any:
     """A finished run of three holders: its setting, and what each party has kept."""
-    held = holdings(3, OLD, 5)
-    setting = setting_of(held, epsilon=epsilon)
+    by_holder = holdings(3, OLD, 5)
+    setting = setting_of(by_holder, epsilon=epsilon)
     with pytest.MonkeyPatch.context() as patch:
-        return setting, {name: kept[-1] for name, kept in watched(setting, held, patch).kept.items()}
+        return setting, {name: states[-1] for name, states in watched(setting, by_holder, patch).kept.items()}
 
 
 def everybody() -> dict[str, Holding]:
-    return {name: replace(one, head=None) for name, one in holdings(3, EVERYBODY, 5, seed=1).items()}
+    return {name: replace(holding, head=None) for name, holding in holdings(3, EVERYBODY, 5, seed=1).items()}
 
 
 class Session:
     """One session of a prediction: what holders return, all messages, what the server opened, and what is kept."""
 
     def __init__(
-        self, patch: Patch, epsilon: float, *, held: Any = None, new: Mapping[str, Tensor] | None = None,
-        kept: Mapping[str, Any] | None = None, seed: int = 5,
+        self, patch: Patch, epsilon: float, *, by_holder: Any = None, new: Mapping[str, Tensor] | None = None,
+        states: Mapping[str, Any] | None = None, seed: int = 5,
     ) -> None:  # fmt: skip
         setting, before = trained(epsilon)
-        held, self.sent, self.kept, self.z = held or everybody(), [], {}, torch.zeros(0)  # type: ignore[var-annotated]
+        by_holder, self.sent, self.checkpoints, self.z = by_holder or everybody(), [], {}, torch.zeros(0)  # type: ignore[var-annotated]
 
         def seen(network: Any, z: Tensor, *rest: Any) -> Tensor:
             self.z = z
@@ -63,17 +63,17 @@ class Session:
             if isinstance(effect, Send):
                 self.sent.append((name, effect))
             elif isinstance(effect, Checkpoint):
-                self.kept[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
+                self.checkpoints[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
 
         programs: dict[str, Any] = {}
         for place, name in enumerate((setting.server, *setting.names)):
-            done, state = (0, None) if kept is None else (1, kept[name, 2])
+            done, state = (0, None) if states is None else (1, states[name, 2])
             run = RunContext(name, setting, SeededRandomness(100 * seed + place), done=done, state=state)
             if name == setting.server:
                 programs[name] = linear_predict.predicting_server(run, before[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, NEW)
-                programs[name] = linear_predict.predicting_holder(run, before[name], held[name], rows)
+                programs[name] = linear_predict.predicting_holder(run, before[name], by_holder[name], rows)
         with patch.context() as here:
             here.setattr(linear_predict, "hidden_of", seen)
             self.results, _ = simulate(programs, watch=watch)
@@ -85,10 +85,10 @@ class Session:
 def plain(epsilon: float) -> Tensor:
     """S'^K X' W of new people in the clear, float64."""
     setting, before = trained(epsilon)
-    held, bits = everybody().values(), setting.protocol.bits
+    by_holder, bits = everybody().values(), setting.protocol.bits
     w = ring.decode(torch.stack([before[name]["weights"] for name in setting.names]).sum(dim=0), bits).double()
-    s = sum(rounded_down(transition_matrix(one.edge_index, EVERYBODY), 3, bits) for one in held) * 2.0**-bits
-    z = np.hstack([scaled_rows(one.features, 3).numpy() for one in held]) @ w.numpy()
+    s = sum(rounded_down(transition_matrix(each.edge_index, EVERYBODY), 3, bits) for each in by_holder) * 2.0**-bits
+    z = np.hstack([scaled_rows(holding.features, 3).numpy() for holding in by_holder]) @ w.numpy()
     for _ in range(setting.model.hops):
         z = s @ z
     return torch.from_numpy(z)[NEW]
@@ -134,23 +134,23 @@ def test_the_server_reads_the_sum_of_new_rows_and_nothing_else(monkeypatch: Patc
     assert kinds == {"new-rows", "matrix-key", "hidden-matrix", "noisy-share"}
     shares = seen.bodies("noisy-share", "server")
     assert [tuple(share.shape) for share in shares] == [(len(NEW), 8)] * 3
-    pairs = [shares[one] + shares[other] for one, other in ((0, 1), (0, 2), (1, 2))]
+    pairs = [shares[first] + shares[other] for first, other in ((0, 1), (0, 2), (1, 2))]
     assert all(is_uniform(words, 6) for words in [*shares, *pairs])
     assert torch.equal(seen.bodies("new-rows", "server")[0], NEW)
 
 
 def test_a_prediction_that_runs_again_opens_the_same_rows_and_other_data_is_refused(monkeypatch: Patch) -> None:
     first = Session(monkeypatch, 8.0)
-    again = Session(monkeypatch, 8.0, kept=first.kept, seed=6)
+    again = Session(monkeypatch, 8.0, states=first.checkpoints, seed=6)
     assert torch.equal(first.z, again.z)
     assert {send.name for _, send in first.sent if send.name} == {send.name for _, send in again.sent if send.name}
-    words = [set(torch.cat(one.bodies("noisy-share", "server")).flatten().tolist()) for one in (first, again)]
+    words = [set(torch.cat(run.bodies("noisy-share", "server")).flatten().tolist()) for run in (first, again)]
     assert not words[0] & words[1]
     for who in ("h1", "h3"):
         other = everybody()
         other[who].features[EVERYBODY - 1] += 0.5
         with pytest.raises(BudgetError, match="publication 2 of 1"):
-            Session(monkeypatch, 8.0, kept=first.kept, held=other, seed=7)
+            Session(monkeypatch, 8.0, states=first.checkpoints, by_holder=other, seed=7)
 
 
 def test_holders_that_disagree_on_who_was_published_refuse(monkeypatch: Patch) -> None:

@@ -21,7 +21,7 @@ EDGES = torch.cat([RING, RING.flip(0)], dim=1)
 def logits(features: Tensor) -> Tensor:
     network = LocalNetwork(features, EDGES, C, hops=2)
     train_local(
-        network, ROWS, lambda made: label_loss(made[ROWS], LABELS, torch.eye(C)), epochs=5, rate=0.05, decay=0.0
+        network, ROWS, lambda rows: label_loss(rows[ROWS], LABELS, torch.eye(C)), epochs=5, rate=0.05, decay=0.0
     )
     with torch.no_grad():
         return network()

@@ -43,22 +43,22 @@ def test_the_largest_change_of_one_person_is_what_the_noise_was_made_for() -> No
     assert price.votes is not None
     generator = torch.Generator().manual_seed(1)
     edges = torch.randint(0, N, (2, 4_000), generator=generator)
-    told = torch.zeros(N, CLASSES)
-    told[torch.arange(TRAINING), LABELS] = 1.0
+    labels = torch.zeros(N, CLASSES)
+    labels[torch.arange(TRAINING), LABELS] = 1.0
 
-    def sums(edges: Tensor, told: Tensor) -> Tensor:
+    def sums(edges: Tensor, labels: Tensor) -> Tensor:
         plain = PerturbedSum(unit="node", degree=2 * DEGREE, sigmas=(0.0,))
         rows = ReceiverRows.of(keep_lists(edges, N, DEGREE), N)
-        return plain.perturb(rows, told, 1, SeededRandomness(0))
+        return plain.perturb(rows, labels, 1, SeededRandomness(0))
 
-    before, moved = sums(edges, told), []
+    before, moved = sums(edges, labels), []
     for person in range(40):
         own = edges[0] == person
         other = edges.clone()
         other[1, own] = (other[1, own] + 17) % N
-        turned = told.clone()
-        turned[person] = told[person].roll(1)
-        moved += [float((sums(a, b) - before).norm()) for a, b in ((other, told), (edges, turned), (other, turned))]
+        turned = labels.clone()
+        turned[person] = labels[person].roll(1)
+        moved += [float((sums(a, b) - before).norm()) for a, b in ((other, labels), (edges, turned), (other, turned))]
     assert max(moved) == pytest.approx(math.sqrt(2 * DEGREE), rel=2e-3)  # the grid shortens rows
     assert max(moved) <= price.votes.sensitivity
 
@@ -67,12 +67,12 @@ def test_the_largest_change_of_one_person_is_what_the_noise_was_made_for() -> No
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_votes_and_training_cost_what_is_declared_together_and_hardly_less(epsilon: float) -> None:
     price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS, DEGREE)
-    found, delta = price.trained
-    assert 0.999 * epsilon < found <= epsilon and delta <= 1e-4 and price.votes is not None
+    spent, delta = price.trained
+    assert 0.999 * epsilon < spent <= epsilon and delta <= 1e-4 and price.votes is not None
     sums = Hops(count=1, sensitivity=math.sqrt(2 * DEGREE), name="votes")
     noise = {price.part.name: (price.multiplier,), "votes": price.votes.sigmas}
     assert isinstance(price.part, ChangedSamples)
-    assert pipeline_epsilon([price.part, sums], noise, 1e-4, accountant="rdp") > 0.99 * found
+    assert pipeline_epsilon([price.part, sums], noise, 1e-4, accountant="rdp") > 0.99 * spent
     # Less noise than without votes would be too little, and twice the noise of the votes cannot make up for it.
     assert price.multiplier > PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS).multiplier
     half = noise | {"votes": (price.votes.sigmas[0] / 2,)}
@@ -82,30 +82,30 @@ def test_votes_and_training_cost_what_is_declared_together_and_hardly_less(epsil
 @pytest.mark.slow  # whole rounds
 def test_lists_of_those_who_do_not_train_are_not_read() -> None:
     """Under six streams of noise, one of which at least lets other lists of those who train move a guess."""
-    setting, held = with_edges()
-    edges, features = held["h2"].edge_index, held["h2"].features
-    kept = edges[:, head_of(held).train[edges[0]]]
-    assert kept.shape[1] < edges.shape[1]
+    setting, by_holder = with_edges()
+    edges, features = by_holder["h2"].edge_index, by_holder["h2"].features
+    training = edges[:, head_of(by_holder).train[edges[0]]]
+    assert training.shape[1] < edges.shape[1]
     sent = []
-    for lists in (edges, kept, kept.flip(0)):
-        held["h2"] = type(held["h2"])(features, lists, 10.0)
-        sent.append(torch.stack([sent_by(effects_of(setting, held, seed=seed)) for seed in range(6)]))
+    for lists in (edges, training, training.flip(0)):
+        by_holder["h2"] = type(by_holder["h2"])(features, lists, 10.0)
+        sent.append(torch.stack([sent_by(effects_of(setting, by_holder, seed=seed)) for seed in range(6)]))
     assert torch.equal(sent[0], sent[1]) and not torch.equal(sent[0], sent[2])
 
 
 @pytest.mark.slow  # whole rounds
 def test_guarantee_ledger_and_messages_say_what_is_read() -> None:
-    setting, held = with_edges()
-    found = guarantee_of(setting)
-    assert (found.unit, found.epsilon, found.delta) == (PERSON_AND_LIST_AT_HOLDER, 4.0, 1e-4)
-    assert found.assumption("own-lists-cut") and not found.assumption("connections-unread")
-    assert "that others list that person is not covered" in found.sentence()
+    setting, by_holder = with_edges()
+    guarantee = guarantee_of(setting)
+    assert (guarantee.unit, guarantee.epsilon, guarantee.delta) == (PERSON_AND_LIST_AT_HOLDER, 4.0, 1e-4)
+    assert guarantee.assumption("own-lists-cut") and not guarantee.assumption("connections-unread")
+    assert "that others list that person is not covered" in guarantee.sentence()
     spend = ledger_of(setting, 1).spends[0]
     votes = setting.of_person.votes
     assert votes is not None and spend.mechanism.startswith("votes and dp-sgd, or ")
     assert dict(spend.parameters)["votes"] == votes.sigmas[0] and dict(spend.parameters)["degree_bound"] == DEGREE
-    simulate_training(setting, held, randomness=SeededRandomness(3))
-    predictions = head_of(held).predictions
+    simulate_training(setting, by_holder, randomness=SeededRandomness(3))
+    predictions = head_of(by_holder).predictions
     assert predictions is not None and predictions.shape == (N, CLASSES)
 
 

@@ -64,38 +64,38 @@ class House:
     def _take(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                one, name = self._server.accept()
-                shown = f"unix:{name}" if isinstance(name, str) else f"ipv4:127.0.0.1:{name[1]}"
-                self.inside.append((shown, one))
-                threading.Thread(target=self._echo, args=(one,), daemon=True).start()
+                connection, name = self._server.accept()
+                peer = f"unix:{name}" if isinstance(name, str) else f"ipv4:127.0.0.1:{name[1]}"
+                self.inside.append((peer, connection))
+                threading.Thread(target=self._echo, args=(connection,), daemon=True).start()
 
-    def _echo(self, one: socket.socket) -> None:
+    def _echo(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while data := one.recv(1 << 16):
+            while data := connection.recv(1 << 16):
                 if data.endswith(b"refuse"):
                     break
-                one.sendall(data)
-            one.close()
+                connection.sendall(data)
+            connection.close()
 
     def connect(self, data: bytes = b"") -> socket.socket:
-        one = socket.create_connection(self.address, timeout=FOREVER)
-        one.sendall(data)
-        self.open.append(one)
-        return one
+        connection = socket.create_connection(self.address, timeout=FOREVER)
+        connection.sendall(data)
+        self.open.append(connection)
+        return connection
 
     def enter(self, *, party: str | None = None) -> socket.socket:
         """Connect, say hello, see the answer, and greet as a party if it is named."""
         before = len(self.inside)
-        one = self.connect(HELLO)
-        assert read(one, len(HELLO)) == HELLO
+        connection = self.connect(HELLO)
+        assert read(connection, len(HELLO)) == HELLO
         until(lambda: len(self.inside) > before)
         if party is not None:
             self.proxy.greeted(self.inside[-1][0], party)
-        return one
+        return connection
 
     def close(self) -> None:
-        for one in self.open:
-            one.close()
+        for connection in self.open:
+            connection.close()
         self._server.close()
         self.proxy.close()
 
@@ -103,15 +103,15 @@ class House:
 HELLO = b"\x16\x03\x01\x00\x05hello"
 
 
-def read(one: socket.socket, size: int) -> bytes:
+def read(connection: socket.socket, size: int) -> bytes:
     """Return that many bytes, or fewer where the connection ends; "cut" where it was cut off."""
-    found = b""
+    data_read = b""
     try:
-        while len(found) < size and (data := one.recv(size - len(found))):
-            found += data
+        while len(data_read) < size and (data := connection.recv(size - len(data_read))):
+            data_read += data
     except ConnectionError:
         return b"cut"
-    return found
+    return data_read
 
 
 @pytest.fixture(params=["unix", "a path too long"])
@@ -121,9 +121,9 @@ def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         monkeypatch.setattr(admission, "_LONGEST_PATH", 5)
     for limit in ("_HELLO_S", "_GREETING_S"):
         monkeypatch.setattr(admission, limit, FOREVER)
-    made = House()
-    yield made
-    made.close()
+    opened = House()
+    yield opened
+    opened.close()
 
 
 def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: House) -> None:
@@ -160,9 +160,9 @@ def test_a_party_has_one_connection_the_newest_and_is_never_cut_off(
     assert read(first, 1) == b"cut"
     monkeypatch.setattr(admission, "_GREETING_S", 0.0)
     assert read(house.connect(HELLO), 100) == b"cut"  # as a stranger is
-    for one in (second, other):
-        one.sendall(b"still here")
-        assert read(one, 10) == b"still here"
+    for connection in (second, other):
+        connection.sendall(b"still here")
+        assert read(connection, 10) == b"still here"
     assert not house.proxy.knows("unix:/elsewhere/c0") and not house.proxy.knows("ipv4:127.0.0.1:1")
     assert house.proxy.knows(name)
 
@@ -175,9 +175,9 @@ def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> 
         assert len(house.proxy._pairs) <= 1 + admission.WAITING_OF_ONE + admission._AT_ONCE
     late = house.enter()
     assert read(house.open[1], 1) == b"cut"
-    for one in (party, late):
-        one.sendall(b"still here")
-        assert read(one, 10) == b"still here"
+    for connection in (party, late):
+        connection.sendall(b"still here")
+        assert read(connection, 10) == b"still here"
 
 
 def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, m
     assert read(answering, 8) == b"finished"
 
 
-def few_files(said: Any) -> None:
+def few_files(answers: Any) -> None:
     """In a process of its own: open strangers until files run out, and then a party."""
     leave_with_parent()
     house = House()
@@ -206,21 +206,21 @@ def few_files(said: Any) -> None:
             while True:
                 strangers.append(socket.create_connection(house.address, timeout=FOREVER))
         until(lambda: house.notes)
-        for one in strangers:
-            one.close()
+        for stranger in strangers:
+            stranger.close()
         until(lambda: not any(pair.party is None for pair in list(house.proxy._pairs)))
-        said.put((house.notes, read(house.connect(HELLO), len(HELLO))))
+        answers.put((house.notes, read(house.connect(HELLO), len(HELLO))))
     except Exception as error:
-        said.put(repr(error))
+        answers.put(repr(error))
 
 
 @pytest.mark.slow
 def test_no_files_left_is_survived(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    said = context.Queue()
-    process = context.Process(target=few_files, args=(said,), daemon=True)
+    answers = context.Queue()
+    process = context.Process(target=few_files, args=(answers,), daemon=True)
     process.start()
-    notes, answer = said.get(timeout=FOREVER)
+    notes, answer = answers.get(timeout=FOREVER)
     process.join(FOREVER)
     assert len(notes) == 1 and "Too many open files: connections wait" in notes[0]
     assert answer == HELLO

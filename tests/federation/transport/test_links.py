@@ -36,21 +36,21 @@ def start(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
 def give_up(place: Place, running: Iterable[Running]) -> list[str]:
     """Have all give up; return what they say."""
     place.lose_patience()
-    return [str(one.wait().error) for one in running]
+    return [str(party.wait().error) for party in running]
 
 
 def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_path: Path) -> None:
     """The refused party stops by itself; the others, whom an outsider must not stop, note it and go on waiting."""
     place = Place(tmp_path)
-    found = start(place, holder2={"identity": new_identity("holder2")})
-    said = str(found["holder2"].wait().error)
+    parties = start(place, holder2={"identity": new_identity("holder2")})
+    error = str(parties["holder2"].wait().error)
     words = ": refuses this party's certificate, which is not in its agreement; compare the certificates"
-    assert isinstance(found["holder2"].error, PeerError)
-    assert said.startswith(("server" + words, "holder1" + words))
+    assert isinstance(parties["holder2"].error, PeerError)
+    assert error.startswith(("server" + words, "holder1" + words))
     noted = "holder2: a connection from 127.0.0.1 is refused: its certificate is not in the agreement; compare"
     until(lambda: place.noted(noted))
-    assert not found["server"].over and not found["holder1"].over
-    server, holder1 = give_up(place, (found["server"], found["holder1"]))
+    assert not parties["server"].over and not parties["holder1"].over
+    server, holder1 = give_up(place, (parties["server"], parties["holder1"]))
     assert noted.removeprefix("holder2: ") in server + holder1
     assert nothing_left(place)
 
@@ -61,8 +61,8 @@ def test_of_streams_that_never_greet_a_party_has_one(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path, "")
     links = place.links("server", Session("server", "server", NAMES[1:], Mock(), store, patience=1, progress=print))
     peer, guard = links._peers[0], Mock(**{"knows.return_value": True})
-    shown = {"auth_context.return_value": {"x509_pem_cert": [peer.certificate]}, "abort.side_effect": ConnectionError}
-    streams = [Mock(**shown) for _ in range(3)]
+    fields = {"auth_context.return_value": {"x509_pem_cert": [peer.certificate]}, "abort.side_effect": ConnectionError}
+    streams = [Mock(**fields) for _ in range(3)]
 
     def silent(place: int) -> Iterator[bytes]:
         if place < len(streams):
@@ -78,25 +78,25 @@ def test_of_streams_that_never_greet_a_party_has_one(tmp_path: Path) -> None:
 def test_another_certificate_than_the_partys_own_gets_no_stream(tmp_path: Path) -> None:
     """Holder 2 with holder 1's identity is not holder 2, at anybody; nobody speaks to a server with a new one."""
     place = Place(tmp_path / "1")
-    found = start(place, holder2={"identity": place.identities["holder1"]})
-    assert isinstance(found["holder2"].wait().error, PeerError)
-    give_up(place, found.values())
-    assert all(isinstance(running.error, PeerError) for running in found.values())
+    parties = start(place, holder2={"identity": place.identities["holder1"]})
+    assert isinstance(parties["holder2"].wait().error, PeerError)
+    give_up(place, parties.values())
+    assert all(isinstance(running.error, PeerError) for running in parties.values())
     assert nothing_left(place)
     place = Place(tmp_path / "2")
-    found = start(place, server={"identity": new_identity("server")})
-    said = [str(found[name].wait().error) for name in NAMES[1:]]
-    assert any("server: presents another certificate than agreed; compare" in text for text in said)
-    give_up(place, found.values())
+    parties = start(place, server={"identity": new_identity("server")})
+    errors = [str(parties[name].wait().error) for name in NAMES[1:]]
+    assert any("server: presents another certificate than agreed; compare" in text for text in errors)
+    give_up(place, parties.values())
     assert nothing_left(place)
 
 
 def test_an_agreement_that_differs_is_refused_and_said(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    found = start(place, holder2={"agreement": b"z" * 32})
-    assert "refused this party: holder2 and" in str(found["holder2"].wait().error)
+    parties = start(place, holder2={"agreement": b"z" * 32})
+    assert "refused this party: holder2 and" in str(parties["holder2"].wait().error)
     assert place.noted("have different agreements")
-    give_up(place, found.values())
+    give_up(place, parties.values())
     assert nothing_left(place)
 
 
@@ -112,7 +112,7 @@ def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> 
             client.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
             if not client.recv(1000):
                 raise OSError("closed")
-    assert not any(one.over for one in running)
+    assert not any(party.over for party in running)
     give_up(place, running)
     assert nothing_left(place)
 
@@ -125,7 +125,7 @@ def test_a_call_that_neither_answers_nor_ends_is_left_behind() -> None:
     assert links_module.first_message(iter([b"hello", b"more"]), FOREVER) == b"hello"
     assert links_module.first_message(iter([]), FOREVER) == b""
     with pytest.raises(ZeroDivisionError):
-        links_module.first_message((bytes(1 // one) for one in [0]), FOREVER)
+        links_module.first_message((bytes(1 // divisor) for divisor in [0]), FOREVER)
 
 
 class Rogue:
@@ -139,11 +139,11 @@ class Rogue:
         options = [("grpc.ssl_target_name_override", "server")]
         options += [(f"grpc.{which}_reconnect_backoff_ms", 100) for which in ("initial", "min", "max")]
         hello = Frame(HELLO, place.agreement, bytes(16), 2, 0, body=control_bytes({"process": "rogue"})).to_bytes()
-        said = [hello, *frames] if greet else list(frames)
+        messages = [hello, *frames] if greet else list(frames)
         self.code = "OK"
         with grpc.secure_channel(f"127.0.0.1:{place.ports['server']}", credentials, options=options) as channel:
             call = channel.stream_stream("/graphveil.Federation/Exchange")(
-                iter(said), wait_for_ready=True, timeout=FOREVER
+                iter(messages), wait_for_ready=True, timeout=FOREVER
             )
             try:
                 for _ in call:

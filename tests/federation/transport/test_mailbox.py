@@ -174,18 +174,18 @@ def test_parties_that_all_send_first_never_wait_in_a_circle(monkeypatch: pytest.
         for j in range(parties)
         if i != j
     }
-    for one in box.values():
-        one.begin(SESSION)
+    for each in box.values():
+        each.begin(SESSION)
     wires = [Wire(box[i, j], box[j, i]) for i, j in box if i < j]
     done: list[int] = []
 
     def work(me: int) -> None:
-        others = [j for j in range(parties) if j != me]
+        peers = [j for j in range(parties) if j != me]
         for _ in range(40):
-            for j in others:
+            for j in peers:
                 box[me, j].send("masked-left", words(1 << 13))
         for _ in range(40):
-            for j in others:
+            for j in peers:
                 assert len(box[me, j].receive()[1]) == 1 << 13
         done.append(me)
 

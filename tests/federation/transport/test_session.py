@@ -20,24 +20,25 @@ from tests.federation.parties import NAMES, Place, Running, program, run_all, un
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
-    found = run_all(Place(tmp_path_factory.mktemp("calm")))
-    return found["holder1"].result
+    parties = run_all(Place(tmp_path_factory.mktemp("calm")))
+    return parties["holder1"].result
 
 
 def test_all_messages_are_in_everybodys_transcript_and_a_finished_run_ends_at_once(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    found = run_all(place)
+    parties = run_all(place)
     sent = {
-        name: [(e.receiver, e.kind) for e in found[name].finished.transcript.entries if e.sender == name]
+        name: [(e.receiver, e.kind) for e in parties[name].finished.transcript.entries if e.sender == name]
         for name in NAMES
     }
     for name in NAMES:
         for other in NAMES:
-            got = [e.kind for e in found[other].finished.transcript.entries if (e.sender, e.receiver) == (name, other)]
+            entries = parties[other].finished.transcript.entries
+            got = [e.kind for e in entries if (e.sender, e.receiver) == (name, other)]
             assert got == [kind for to, kind in sent[name] if to == other]
     before = len(place.sent)
     again = run_all(place)  # of parties that have finished
-    assert torch.equal(again["holder1"].result, found["holder1"].result) and len(place.sent) == before
+    assert torch.equal(again["holder1"].result, parties["holder1"].result) and len(place.sent) == before
 
 
 def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one_hash(tmp_path: Path) -> None:
@@ -48,8 +49,8 @@ def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one
         if (message.entry.kind, message.entry.round) == ("embeddings", 2):
             raise WriteError("no space left", where="transcript.jsonl")
 
-    found = run_all(Place(tmp_path), holder1={"record": full}, server={"record": logs["server"].append})
-    assert isinstance(found["holder1"].error, WriteError)
+    parties = run_all(Place(tmp_path), holder1={"record": full}, server={"record": logs["server"].append})
+    assert isinstance(parties["holder1"].error, WriteError)
     sent, got = (
         [(m.entry.round, m.sha256) for m in logs[name] if (m.entry.sender, m.entry.kind) == ("holder1", "embeddings")]
         for name in ("holder1", "server")
@@ -60,9 +61,9 @@ def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one
 def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -> None:
     place = Place(tmp_path)
     dies: dict[str, Any] = {"holder1": {"dies": (0, 3)}, "server": {"dies": (2,)}, "holder2": {"dies": (5,)}}
-    found = run_all(place, **dies)
-    assert [found[name].deaths for name in NAMES] == [1, 2, 1]
-    assert torch.equal(found["holder1"].result, undisturbed) and torch.equal(found["holder2"].result, undisturbed)
+    parties = run_all(place, **dies)
+    assert [parties[name].deaths for name in NAMES] == [1, 2, 1]
+    assert torch.equal(parties["holder1"].result, undisturbed) and torch.equal(parties["holder2"].result, undisturbed)
     assert len(place.masks) == len(set(place.masks)) > 2  # every session has masks of its own
     for name in NAMES[1:]:  # and a round that ran again published the same bytes
         for round in range(1, 6):
@@ -80,8 +81,8 @@ def test_a_party_that_computes_is_waited_for(tmp_path: Path) -> None:
             session.computing(Progress(0, 1))
         return (yield from program(place, "holder2", done, state))
 
-    found = run_all(place, holder2={"build": build})
-    assert torch.equal(found["holder1"].result, found["holder2"].result)
+    parties = run_all(place, holder2={"build": build})
+    assert torch.equal(parties["holder1"].result, parties["holder2"].result)
 
 
 def test_cut_connections_lose_nothing(tmp_path: Path, undisturbed: torch.Tensor) -> None:
@@ -93,9 +94,9 @@ def test_cut_connections_lose_nothing(tmp_path: Path, undisturbed: torch.Tensor)
                 call.cancel()
         return False
 
-    others = [Running(place, name) for name in ("server", "holder2")]
+    peers = [Running(place, name) for name in ("server", "holder2")]
     finished = place.run("holder1", die=cut)
-    assert all(one.wait().error is None for one in others) and place.noted("lost the stream with holder1")
+    assert all(peer.wait().error is None for peer in peers) and place.noted("lost the stream with holder1")
     assert torch.equal(finished.result, undisturbed)
     # No session was lost, and no message sent twice.
     assert len([e for e in finished.transcript.entries if e.kind == "embeddings"]) == 5
@@ -118,13 +119,13 @@ def test_others_are_told_why_a_party_stopped_and_nothing_of_its_data(
     error: Exception, why: str, tmp_path: Path
 ) -> None:
     place = Place(tmp_path)
-    found = run_all(place, holder2={"build": partial(_stops, error, place, "holder2")})
-    assert found["holder2"].error is error
+    parties = run_all(place, holder2={"build": partial(_stops, error, place, "holder2")})
+    assert parties["holder2"].error is error
     for name in ("server", "holder1"):
-        said = str(found[name].error)
-        assert isinstance(found[name].error, PeerError)
-        assert said.startswith(f"holder2: stopped: {WHY[why]}")
-        assert "17" not in said and "42" not in said
+        error_text = str(parties[name].error)
+        assert isinstance(parties[name].error, PeerError)
+        assert error_text.startswith(f"holder2: stopped: {WHY[why]}")
+        assert "17" not in error_text and "42" not in error_text
     assert not place.sent or all(me == "holder1" for me, _, _ in place.sent)
 
 
@@ -140,12 +141,12 @@ def test_lost_checkpoints_are_not_forgotten_publications(lost: str, tmp_path: Pa
     for file in (tmp_path / "holder2").glob(lost):
         file.unlink()
     before = len(place.sent)
-    found = run_all(place)
-    refused = [running.error for running in found.values() if isinstance(running.error, BudgetError)]
+    parties = run_all(place)
+    refused = [running.error for running in parties.values() if isinstance(running.error, BudgetError)]
     assert refused and all(
         "new agreement" in str(error) and "has published for round 3" in str(error) for error in refused
     )
-    assert all(running.error is not None for running in found.values())
+    assert all(running.error is not None for running in parties.values())
     assert len(place.sent) == before  # nothing was published again
 
 
@@ -161,6 +162,6 @@ def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
                 left.extend(entry.round for entry in session._entries if entry.kind == "embeddings")
             super().save(round, state)
 
-    found = run_all(place, holder2={"store": Slow(tmp_path / "slow", place.agreement.hex())})
+    parties = run_all(place, holder2={"store": Slow(tmp_path / "slow", place.agreement.hex())})
     assert left == [1, 2]
-    assert len([e for e in found["server"].finished.transcript.entries if e.kind == "embeddings"]) == 10
+    assert len([e for e in parties["server"].finished.transcript.entries if e.kind == "embeddings"]) == 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from dataclasses import replace
 
 import pytest
@@ -34,19 +33,15 @@ def frames(kind: str, body: torch.Tensor, number: int = 1) -> list[Frame]:
     return list(frames_of(kind, body, agreement_hash=AGREEMENT, session=SESSION, sender=0, receiver=1, number=number))
 
 
-def sealed(header_and_body: bytes) -> bytes:
-    return header_and_body + hashlib.sha256(header_and_body).digest()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (0,), (0, 5), (3,), (2, 3, 4), (1, 1, 1, 2)])
 def test_every_kind_comes_back_as_it_was(kind: str, shape: tuple[int, ...]) -> None:
     if kind in ("aligned", "done") and torch.Size(shape).numel() > 1:
         shape = (1,)
     body = torch.randint(0, 100, shape).to(KINDS[kind].dtype)
-    made = frames(kind, body)
-    assembly, whole = Assembly(made[0], largest=1 << 20), None
-    for frame in made:
+    sent = frames(kind, body)
+    assembly, whole = Assembly(sent[0], largest=1 << 20), None
+    for frame in sent:
         whole = assembly.add(parse(frame.to_bytes()))
     assert whole is not None and whole[0] == kind
     assert whole[1].dtype == body.dtype and torch.equal(whole[1], body)
@@ -136,19 +131,19 @@ def test_frames_and_messages_that_are_too_large_are_refused() -> None:
 
 
 def test_parts_out_of_order_or_of_another_message_are_refused() -> None:
-    made = frames("masked-left", torch.arange(CHUNK // 4))
-    assembly = Assembly(made[0], largest=1 << 24)
+    sent = frames("masked-left", torch.arange(CHUNK // 4))
+    assembly = Assembly(sent[0], largest=1 << 24)
     with pytest.raises(WireError, match="out of order"):
-        assembly.add(made[1])
-    assembly = Assembly(made[0], largest=1 << 24)
-    assembly.add(made[0])
+        assembly.add(sent[1])
+    assembly = Assembly(sent[0], largest=1 << 24)
+    assembly.add(sent[0])
     with pytest.raises(WireError, match="out of order"):
-        assembly.add(made[0])
+        assembly.add(sent[0])
     other = frames("masked-left", torch.arange(CHUNK // 4), number=2)
     with pytest.raises(WireError, match="different messages"):
         assembly.add(other[1])
     with pytest.raises(WireError, match="announced"):
-        assembly.add(replace(made[1], body=made[1].body[:-8]))
+        assembly.add(replace(sent[1], body=sent[1].body[:-8]))
 
 
 def test_words_come_back_and_others_are_refused() -> None:

@@ -14,13 +14,13 @@ from graphveil.graphs.value.parts import GraphParts
 class Sealed:
     """An array of which the shape alone may be known, and of labels also who has one."""
 
-    def __init__(self, values: Any, *, known: bool = False) -> None:
+    def __init__(self, values: Any, *, labelled: bool = False) -> None:
         self.shape, self.ndim = values.shape, len(values.shape)
-        self._known = np.asarray(values >= 0) if known else None
+        self._labelled = np.asarray(values >= 0) if labelled else None
 
     def __ge__(self, other: int) -> np.ndarray:
-        assert other == 0 and self._known is not None, "a private part was read"
-        return self._known
+        assert other == 0 and self._labelled is not None, "a private part was read"
+        return self._labelled
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise AssertionError("a private part was read")
@@ -37,14 +37,14 @@ class Sealed:
 
 def parts(*private: str, nodes: int = 300, classes: int = 3, degree: float = 8.0) -> GraphParts:
     """A small made graph of which some parts are declared private."""
-    made = social_parts(nodes, degree, 12, classes, apps=4, seed=3)
-    labels = made.y.copy()
+    people = social_parts(nodes, degree, 12, classes, apps=4, seed=3)
+    labels = people.y.copy()
     labels[::10] = -1
-    return replace(made, y=labels, schema=replace(made.schema, private=private))
+    return replace(people, y=labels, schema=replace(people.schema, private=private))
 
 
 def sealed(graph: GraphParts, *hidden: str) -> GraphParts:
     """The same parts; those that are hidden fail when they are read."""
     names = {"features": "x", "labels": "y", "edges": "edge_index"}
-    closed: Any = {names[part]: Sealed(getattr(graph, names[part]), known=part == "labels") for part in hidden}
+    closed: Any = {names[part]: Sealed(getattr(graph, names[part]), labelled=part == "labels") for part in hidden}
     return replace(graph, **closed)

@@ -47,32 +47,32 @@ class ReadsFirst(Account):
     """Pays for what it has read already."""
 
     def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
-        found = read()
+        content = read()
         self.pay(*spends)
-        return found
+        return content
 
 
 class PaysLater(Account):
     """Pays in memory while it reads, and on disk afterwards."""
 
     def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
-        priced, kept = tuple(spends), self.ledger
-        self.ledger = kept.detached().spend(*priced)
-        found = read()
-        self.ledger = kept.spend(*priced)
-        return found
+        priced, before = tuple(spends), self.ledger
+        self.ledger = before.detached().spend(*priced)
+        content = read()
+        self.ledger = before.spend(*priced)
+        return content
 
 
 class PaysBack(Account):
     """Gives the price back where reading failed."""
 
     def buy(self, spends: Any, read: Any, *, check: Any = None) -> Any:
-        kept = self.ledger
+        before = self.ledger
         self.pay(*spends)
         try:
             return read()
         except BaseException:
-            self.ledger = kept
+            self.ledger = before
             raise
 
 
@@ -105,80 +105,80 @@ def test_the_price_is_on_disk_before_anything_is_read(kind: type[Account], spend
 
 @pytest.mark.parametrize(("kind", "spends"), [(Account, 1), (PaysBack, 0), (ReadsFirst, 0)])
 def test_what_fails_while_reading_stays_paid(kind: type[Account], spends: int) -> None:
-    held = kind(account().ledger)
+    own = kind(account().ledger)
     with pytest.raises(KeyboardInterrupt):
-        held.buy([spend()], interrupted)
-    assert len(held.ledger.spends) == spends
+        own.buy([spend()], interrupted)
+    assert len(own.ledger.spends) == spends
 
 
 @pytest.mark.parametrize(("kind", "spends"), [(Account, 0), (ChecksLate, 1)])
 def test_public_facts_are_looked_at_before_the_price_is_paid(kind: type[Account], spends: int) -> None:
-    held = kind(account().ledger)
+    own = kind(account().ledger)
     with pytest.raises(InputError):
-        held.buy([spend()], unread, check=unserved)
-    assert len(held.ledger.spends) == spends
+        own.buy([spend()], unread, check=unserved)
+    assert len(own.ledger.spends) == spends
 
 
 def test_what_cannot_be_paid_is_refused_before_anything_else_happens(tmp_path: Path) -> None:
-    held, asked = on_disk(tmp_path), []
+    own, checks = on_disk(tmp_path), []
     with pytest.raises(BudgetError):
-        held.buy([spend(2.0)], unread, check=lambda: asked.append("check"))
-    assert not held.ledger.spends and not asked
+        own.buy([spend(2.0)], unread, check=lambda: checks.append("check"))
+    assert not own.ledger.spends and not checks
     assert not (tmp_path / "ledger.json").exists() or not read_ledger(tmp_path / "ledger.json").spends
 
 
 def test_a_step_is_bought_whole_or_not_at_all() -> None:
-    held = account(1.5)
+    own = account(1.5)
     with pytest.raises(BudgetError):
-        held.buy([spend(name="first"), spend(name="second")], unread)
-    assert not held.ledger.spends
-    assert held.buy(iter([spend(0.5), spend(1.0)]), lambda: "both") == "both"
-    assert held.ledger.remaining("features") == (0.0, 0.0)
+        own.buy([spend(name="first"), spend(name="second")], unread)
+    assert not own.ledger.spends
+    assert own.buy(iter([spend(0.5), spend(1.0)]), lambda: "both") == "both"
+    assert own.ledger.remaining("features") == (0.0, 0.0)
 
 
 def test_only_what_was_read_to_the_end_is_remembered() -> None:
-    held = account(2.0)
+    own = account(2.0)
     with pytest.raises(KeyboardInterrupt):
-        held.collect([spend()], interrupted)  # type: ignore[arg-type]
-    assert not held.collections and len(held.ledger.spends) == 1
-    assert held.collect([spend()], lambda: Sent("a")) == Sent("a")
-    assert held.collections == {"a"} and len(held.ledger.spends) == 2
+        own.collect([spend()], interrupted)  # type: ignore[arg-type]
+    assert not own.collections and len(own.ledger.spends) == 1
+    assert own.collect([spend()], lambda: Sent("a")) == Sent("a")
+    assert own.collections == {"a"} and len(own.ledger.spends) == 2
 
 
 def test_a_remembered_collection_is_free_and_another_one_is_named_as_such() -> None:
-    held = account(2.0)
-    held.collect([spend()], lambda: Sent("a"))
+    own = account(2.0)
+    own.collect([spend()], lambda: Sent("a"))
     for _ in range(3):
-        held.recognise("a", [spend()])
-    assert len(held.ledger.spends) == 1
-    held.recognise("b", [spend()])
-    assert [one.name for one in held.ledger.spends] == ["reports", "reports (another collection)"]
-    held.recognise("b", [spend()])
-    assert len(held.ledger.spends) == 2
+        own.recognise("a", [spend()])
+    assert len(own.ledger.spends) == 1
+    own.recognise("b", [spend()])
+    assert [row.name for row in own.ledger.spends] == ["reports", "reports (another collection)"]
+    own.recognise("b", [spend()])
+    assert len(own.ledger.spends) == 2
 
 
 def test_a_collection_that_could_not_be_paid_is_not_free_the_next_time() -> None:
-    held = account()
-    held.recognise("a", [spend()])
+    own = account()
+    own.recognise("a", [spend()])
     for _ in range(2):
         with pytest.raises(BudgetError, match="not the collection that was paid for") as refused:
-            held.recognise("b", [spend()])
+            own.recognise("b", [spend()])
         assert "an account of its own" in str(refused.value)
-    assert held.collections == {"a"} and len(held.ledger.spends) == 1
+    assert own.collections == {"a"} and len(own.ledger.spends) == 1
 
 
 def test_the_first_release_brings_its_ledger_and_a_second_one_costs_as_much_again() -> None:
     paid = Ledger.open({"features": (2.5, 0.0)}).spend(spend())
-    held = account()
-    held.adopt("first", paid)
-    assert held.ledger is paid and held.collections == {"release first"}
-    held.adopt("first", paid)
-    assert held.ledger is paid
-    held.adopt("second", paid)
-    assert held.ledger.total("features") == (2.0, 0.0)
+    own = account()
+    own.adopt("first", paid)
+    assert own.ledger is paid and own.collections == {"release first"}
+    own.adopt("first", paid)
+    assert own.ledger is paid
+    own.adopt("second", paid)
+    assert own.ledger.total("features") == (2.0, 0.0)
     with pytest.raises(BudgetError, match="not the collection that was paid for"):
-        held.adopt("third", paid)
-    assert held.collections == {"release first", "release second"}
+        own.adopt("third", paid)
+    assert own.collections == {"release first", "release second"}
 
 
 def test_a_release_does_not_take_the_place_of_what_was_paid() -> None:
@@ -191,13 +191,13 @@ def test_a_release_does_not_take_the_place_of_what_was_paid() -> None:
 
 
 def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:
-    held = account(3.0)
+    own = account(3.0)
     for digest in ("b", "a"):
-        held.recognise(digest, [spend()])
-    facts = json.loads(json.dumps(held.facts()))
+        own.recognise(digest, [spend()])
+    facts = json.loads(json.dumps(own.facts()))
     assert facts["collections"] == ["a", "b"]
     back = restored_account(facts)
-    assert (back.ledger, back.collections) == (held.ledger, held.collections)
+    assert (back.ledger, back.collections) == (own.ledger, own.collections)
     back.recognise("a", [spend()])
     assert len(back.ledger.spends) == 2
     del facts["collections"]  # as older versions wrote it: nothing is remembered, so nothing is free

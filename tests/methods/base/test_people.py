@@ -81,17 +81,17 @@ def test_a_declared_second_report_is_counted_in_the_guarantee(name: str) -> None
 @BOTH
 def test_only_new_ids_are_asked_and_their_price_is_theirs_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method = fit(name)
-    before, price, asked = method.ledger, method.guarantee.epsilon, []
+    before, price, reported = method.ledger, method.guarantee.epsilon, []
     real = MultiBit.randomize
 
     def watched(me: MultiBit, values: Any, *, randomness: Any) -> Any:
-        asked.append(len(values))
+        reported.append(len(values))
         return real(me, values, randomness=randomness)
 
     monkeypatch.setattr(MultiBit, "randomize", watched)
     mixed = graph([*range(50), *range(60, 75)])
-    found = method.predict_proba(mixed, randomness=SecureRandomness())
-    assert (found.shape[0], asked) == (65, [15])
+    probabilities = method.predict_proba(mixed, randomness=SecureRandomness())
+    assert (probabilities.shape[0], reported) == (65, [15])
     rows = method.ledger.spends[len(before.spends) :]
     units = {"features", "links"} if name == "solitude" else {"features"}
     assert {spend.unit.split(" of ")[0] for spend in rows} == units
@@ -99,8 +99,8 @@ def test_only_new_ids_are_asked_and_their_price_is_theirs_alone(name: str, monke
     assert method.guarantee.epsilon == price
     assert BY_ID in method.guarantee.assumes
     again = method.predict_proba(graph([*range(60, 80)]), randomness=SecureRandomness())
-    assert asked == [15, 5] and again.shape[0] == 20
-    assert torch.equal(method.predict_proba(mixed), found)
+    assert reported == [15, 5] and again.shape[0] == 20
+    assert torch.equal(method.predict_proba(mixed), probabilities)
 
 
 @BOTH
@@ -250,13 +250,13 @@ def test_the_ledger_beside_a_model_is_the_account_of_all_who_load_it(name: str, 
     fitted = fit(name, ids=False, queries=1)
     fitted.save(tmp_path)
     (tmp_path / "ledger.json").write_text(json.dumps(fitted.ledger.to_dict()))
-    one, other = load_method(tmp_path), load_method(tmp_path)
+    first, other = load_method(tmp_path), load_method(tmp_path)
     broken = graph(range(40), ids=False)
     broken.x[0, 0] = math.nan
     with pytest.raises(InputError):
-        one.predict(broken, randomness=SecureRandomness())
+        first.predict(broken, randomness=SecureRandomness())
     on_disk = json.loads((tmp_path / "ledger.json").read_text())
-    assert on_disk == one.ledger.to_dict() and len(on_disk["spends"]) > len(fitted.ledger.spends)
+    assert on_disk == first.ledger.to_dict() and len(on_disk["spends"]) > len(fitted.ledger.spends)
     with pytest.raises(BudgetError):
         other.predict(graph(range(30), ids=False), randomness=SecureRandomness())
     assert json.loads((tmp_path / "ledger.json").read_text()) == on_disk

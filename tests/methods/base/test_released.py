@@ -34,7 +34,7 @@ def test_any_change_of_the_topology_changes_the_fingerprint() -> None:
     other_edge = EDGES.clone()
     other_edge[1, 0] = 2
     changed = [Topology(EDGES, 4), Topology(EDGES[:, :2], 3), Topology(other_edge, 3), Topology(EDGES.flip(0), 3)]
-    fingerprints = {found.fingerprint for found in [Topology(EDGES, 3), *changed]}
+    fingerprints = {topology.fingerprint for topology in [Topology(EDGES, 3), *changed]}
     assert len(fingerprints) == 5
 
 
@@ -42,10 +42,10 @@ def test_only_training_and_validation_nodes_send_a_label() -> None:
     graph = made.graph()
     split = made.split_of(graph)
     released = randomize_people(graph, split, LocalPrivacy(None, 50.0), randomness=SecureRandomness())
-    asked = split.train | split.val
-    assert torch.equal(released.labelled, asked)
-    assert torch.equal(released.labels[asked], graph.y[asked])
-    assert bool((released.labels[~asked] == -1).all())
+    reporting = split.train | split.val
+    assert torch.equal(released.labelled, reporting)
+    assert torch.equal(released.labels[reporting], graph.y[reporting])
+    assert bool((released.labels[~reporting] == -1).all())
 
 
 def test_reproducible_noise_is_marked_on_the_reports() -> None:
@@ -61,11 +61,11 @@ def test_label_noise_is_as_large_as_declared(flags: tuple[bool, bool, bool]) -> 
     graph: Any = SimpleNamespace(num_nodes=3_000, y=torch.arange(3_000) % 3, schema=made.graph().schema)
     split = made.Split(*(torch.full((3_000,), flag) for flag in flags))
     released = randomize_people(graph, split, LocalPrivacy(None, 1.0), randomness=SeededRandomness(4))
-    kept = float((released.labels == graph.y).float().mean())
+    share = float((released.labels == graph.y).float().mean())
     p = math.e / (math.e + 2)
     error = 5 * math.sqrt(p * (1 - p) / 3_000)
-    assert abs(kept - p) < error
-    assert abs(kept - 1.2 * p) > error
+    assert abs(share - p) < error
+    assert abs(share - 1.2 * p) > error
 
 
 def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None:
@@ -100,7 +100,7 @@ def test_a_directed_graph_is_held_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "said"),
+    ("probabilities", "message"),
     [
         (torch.zeros(3, 4), r"\(3, 4\); allowed: \(nodes, 2\)"),
         (torch.zeros(2), r"\(2,\)"),
@@ -109,8 +109,8 @@ def test_a_directed_graph_is_held_twice() -> None:
         (torch.full((3, 2), torch.inf), "probabilities"),
     ],
 )
-def test_probabilities_of_another_shape_would_answer_for_other_people(probabilities: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_probabilities_of_another_shape_would_answer_for_other_people(probabilities: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         stored_probabilities(Stored({}, {"probabilities": probabilities}), 2)
 
 
@@ -127,8 +127,8 @@ def test_reports_of_every_feature_mechanism_are_known_by_their_tensors(name: str
     more = {"delta": 1e-6} if "delta" in {option.name for option in info.options} else {}
     mechanism: Any = info.mechanism(epsilon=2.0, dimension=6, low=0.0, high=1.0, **more)
     sent = mechanism.randomize(torch.rand(9, 6), randomness=SeededRandomness(3))
-    found = reports_from(sent.to_tensors())
-    assert torch.equal(mechanism.estimate(found), mechanism.estimate(sent))
+    reports = reports_from(sent.to_tensors())
+    assert torch.equal(mechanism.estimate(reports), mechanism.estimate(sent))
 
 
 def test_tensors_that_no_mechanism_sends_are_named() -> None:
@@ -140,24 +140,24 @@ def test_tensors_that_no_mechanism_sends_are_named() -> None:
 @given(st.lists(st.integers(-1, 4), min_size=1, max_size=9))
 def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]) -> None:
     """Known people show what was kept, new ones what they sent, in the order of the new graph."""
-    kept = {"bits": torch.arange(5)[:, None].repeat(1, 3)}
+    stored = {"bits": torch.arange(5)[:, None].repeat(1, 3)}
     new = rows.count(-1)
     sent = {"bits": 100 + torch.arange(new)[:, None].repeat(1, 3)}
-    found = side_by_side(Identified(torch.tensor(rows)), kept, sent)["bits"]
+    joined = side_by_side(Identified(torch.tensor(rows)), stored, sent)["bits"]
     fresh = iter(range(100, 200))
-    assert found[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
+    assert joined[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
 
 
 def opened(**budgets: tuple[float, float]) -> Ledger:
     return Ledger.open(budgets).spend(SPEND)
 
 
-def ask(ledger: Ledger, found: Identified | None, *, queries: int = 0) -> tuple[Ledger, frozenset[str]]:
-    return pay_for(ledger, found, [SPEND], name="town", group="g", queries=queries)
+def ask(ledger: Ledger, people: Identified | None, *, queries: int = 0) -> tuple[Ledger, frozenset[str]]:
+    return pay_for(ledger, people, [SPEND], name="town", group="g", queries=queries)
 
 
 def some(*new: bool) -> Identified:
-    rows = torch.tensor([-1 if one else place for place, one in enumerate(new)])
+    rows = torch.tensor([-1 if fresh else place for place, fresh in enumerate(new)])
     return Identified(rows, tuple(bytes([place]) * 16 for place in range(len(new))), BY_ID)
 
 
@@ -185,8 +185,8 @@ def test_where_nothing_tells_who_they_are_everybody_pays_again_or_nobody_is_aske
 class Others:
     """An account into which another process has spent meanwhile."""
 
-    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
-        theirs = Ledger(paid.budget, (*held.spends, SPEND, *paid.spends[len(held.spends) :]))
+    def settle(self, own: Ledger, paid: Ledger) -> Ledger:
+        theirs = Ledger(paid.budget, (*own.spends, SPEND, *paid.spends[len(own.spends) :]))
         return theirs.detached()
 
 

@@ -80,8 +80,8 @@ def test_files_of_others_are_refused_and_nothing_in_them_is_ever_run(tmp_path: P
             return (Path.touch, (tmp_path / "sprung",))
 
     file = tmp_path / "other.safetensors"
-    for found in (b"name,age\nann,3\n" * 20, b'{"model": "lpgnn"}' * 20, bytes(500), pickle.dumps(Trap())):
-        file.write_bytes(found)
+    for content in (b"name,age\nann,3\n" * 20, b'{"model": "lpgnn"}' * 20, bytes(500), pickle.dumps(Trap())):
+        file.write_bytes(content)
         refusal(file)
     assert not (tmp_path / "sprung").exists()
     save_file({"weight": torch.zeros(3)}, file)
@@ -145,8 +145,8 @@ def test_numbers_and_schemas_become_json_and_back_less_their_notes() -> None:
     schema = GraphSchema("g", 2, 0.0, 1.0, ("a", "b"), True, ("labels",), "declared", ("clipped 17 values",))
     facts = json.loads(json.dumps(schema_facts(schema)))
     assert "17" not in json.dumps(facts)
-    found = schema_from(facts)
-    assert (found.name, found.classes, found.private, found.notes) == ("g", ("a", "b"), ("labels",), ())
+    restored = schema_from(facts)
+    assert (restored.name, restored.classes, restored.private, restored.notes) == ("g", ("a", "b"), ("labels",), ())
 
 
 def test_the_search_for_secrets_would_find_them(tmp_path: Path) -> None:
@@ -155,9 +155,9 @@ def test_the_search_for_secrets_would_find_them(tmp_path: Path) -> None:
     method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1).fit(graph, randomness=SeededRandomness(1))
     leaky = {"y": graph.y, "edges": graph.edge_index, "x": graph.x.to_dense(), **made.tensors_of(method.released)}
     facts = {"labels": graph.y.tolist(), "notes": list(graph.schema.notes)}
-    found = save_method(tmp_path, "kind", facts, leaky).read_bytes()
+    content = save_method(tmp_path, "kind", facts, leaky).read_bytes()
     hidden = [
-        name for name, secret in secrets(graph, made.tensors_of(method.released), method).items() if secret in found
+        name for name, secret in secrets(graph, made.tensors_of(method.released), method).items() if secret in content
     ]
     for name in ("canary as float32", "true labels as int64", "edges as int64", "features as float32"):
         assert name in hidden
@@ -192,9 +192,9 @@ TASKS = pytest.mark.parametrize("task", SIZES)
 
 
 def shipped(task: str) -> Reader:
-    found = read_start("public", task, *SIZES[task])
-    assert found is not None
-    return found
+    start = read_start("public", task, *SIZES[task])
+    assert start is not None
+    return start
 
 
 def built(task: str, start: str | None) -> Any:

@@ -41,7 +41,7 @@ def fitted(name: str) -> Any:
 
 
 def test_baselines_are_the_methods_that_protect_nothing() -> None:
-    assert set(tagged(BASELINE)) == set(NAMES) == {name for name, one in METHODS.items() if one.trust == "none"}
+    assert set(tagged(BASELINE)) == set(NAMES) == {name for name, method in METHODS.items() if method.trust == "none"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,11 +86,11 @@ def test_what_makes_a_baseline_cannot_be_set(name: str, setting: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_promises_nothing_and_disturbs_nothing(name: str) -> None:
-    found = plan(name, graph(), FAST).to_dict()
-    assert found["guarantee"]["epsilon"] == "inf" and found["epsilon"] == {"features": "inf", "labels": "inf"}
-    assert found["seconds"] > 0 and found["memory_mb"] > 0 and found["advice"] == []
-    assert all(row["features"] is None and row["labels"] is None for row in found["noise_to_signal"])
-    assert (found["links"], found["curator"], found["release"]) == (None, None, None)
+    answer = plan(name, graph(), FAST).to_dict()
+    assert answer["guarantee"]["epsilon"] == "inf" and answer["epsilon"] == {"features": "inf", "labels": "inf"}
+    assert answer["seconds"] > 0 and answer["memory_mb"] > 0 and answer["advice"] == []
+    assert all(row["features"] is None and row["labels"] is None for row in answer["noise_to_signal"])
+    assert (answer["links"], answer["curator"], answer["release"]) == (None, None, None)
 
 
 def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_ones(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def drawn_labels(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def test_f1_is_that_of_scikit_learn() -> None:
-    found, labels = drawn_labels(0)
-    assert micro_f1(found, labels.float()) == pytest.approx(f1_score(labels, found, average="micro"))
-    assert f1_shares(found, labels.float()).mean() == pytest.approx(f1_score(labels, found, average="micro"))
+    predicted, labels = drawn_labels(0)
+    assert micro_f1(predicted, labels.float()) == pytest.approx(f1_score(labels, predicted, average="micro"))
+    assert f1_shares(predicted, labels.float()).mean() == pytest.approx(f1_score(labels, predicted, average="micro"))
     nothing = torch.zeros(3, 2, dtype=torch.bool)
     assert micro_f1(nothing, nothing.float()) == 0.0
 
@@ -156,11 +156,11 @@ def test_plain_networks_learn_several_labels(model: str, tmp_path: Path) -> None
     split = made.split_of(labelled_people)
     # All epochs: of so few people, validation may find none better for fifty of them.
     method = baseline(model, epochs=60, hidden=16, patience=0).fit(labelled_people, split=split, randomness=NOISE)
-    found = method.predict()
-    assert set(found.unique().tolist()) <= {0, 1}
-    assert found.shape == (60, 3)
+    predicted = method.predict()
+    assert set(predicted.unique().tolist()) <= {0, 1}
+    assert predicted.shape == (60, 3)
     assert method.score(labelled_people, split.test) == pytest.approx(
-        f1_score(labelled_people.y[split.test].numpy(), found[split.test].numpy(), average="micro")
+        f1_score(labelled_people.y[split.test].numpy(), predicted[split.test].numpy(), average="micro")
     )
     often = torch.ones(60, 3, dtype=torch.bool)
     assert method.score(labelled_people, split.train) > micro_f1(often[split.train], labelled_people.y[split.train])
@@ -196,9 +196,9 @@ def with_stand_in(labelled_people: Graph, kind: str, **settings: Any) -> Any:
 @pytest.mark.parametrize(("dimension", "codes"), [(6, [3, 1, 1, 1, 0]), (3, [2, 1, 1, 1, 0]), (1, [0, 0, 0, 0, 0])])
 def test_degrees_are_one_hot_and_the_last_code_stands_for_all_larger_ones(dimension: int, codes: list[int]) -> None:
     centred, offset = stand_in_features("degree", STAR, dimension, 0)
-    found: Any = centred.toarray() + offset  # type: ignore[union-attr]
-    assert found.argmax(axis=1).tolist() == codes and found.sum(axis=1).tolist() == [1.0] * 5
-    assert set(np.unique(found)) <= {0.0, 1.0}
+    codes_of: Any = centred.toarray() + offset  # type: ignore[union-attr]
+    assert codes_of.argmax(axis=1).tolist() == codes and codes_of.sum(axis=1).tolist() == [1.0] * 5
+    assert set(np.unique(codes_of)) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize("kind", STAND_INS)
@@ -206,9 +206,9 @@ def test_no_feature_is_read_and_only_labels_are_paid_for(kind: str) -> None:
     """Exact: whatever the features are, every probability is the same to the last bit."""
     other = GRAPH.clone()
     other.x = torch.full_like(GRAPH.x.to_dense() if GRAPH.x.layout != torch.strided else GRAPH.x, 0.125)
-    one, two = with_stand_in(GRAPH, kind), with_stand_in(other, kind)
-    assert torch.equal(one.predict_proba(), two.predict_proba())
-    assert one.guarantee.epsilon == 2.0 and [spend.unit for spend in one.ledger.spends] == ["labels"]
+    first, two = with_stand_in(GRAPH, kind), with_stand_in(other, kind)
+    assert torch.equal(first.predict_proba(), two.predict_proba())
+    assert first.guarantee.epsilon == 2.0 and [spend.unit for spend in first.ledger.spends] == ["labels"]
     reading = [
         with_stand_in(labelled_people, "normal", epsilon_x=math.inf).predict_proba()
         for labelled_people in (GRAPH, other)

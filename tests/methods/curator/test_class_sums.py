@@ -68,10 +68,10 @@ def test_named_classes_are_shares_of_length_one() -> None:
     """A label is one class; who has none sends what features expect of it, where they explain something."""
     start = cm.graph()
     people = read_people(start, cm.split_of(start))
-    found = named_classes(people, feature_evidence(people, corners(people.classes)))
-    known = people.labels >= 0
-    assert torch.equal(found[known].argmax(dim=1), people.labels[known])
-    assert float(found.abs().sum(dim=1).max()) <= 1 + 1e-6
+    names = named_classes(people, feature_evidence(people, corners(people.classes)))
+    labelled = people.labels >= 0
+    assert torch.equal(names[labelled].argmax(dim=1), people.labels[labelled])
+    assert float(names.abs().sum(dim=1).max()) <= 1 + 1e-6
 
 
 # ---- what is computed ----
@@ -79,22 +79,22 @@ def test_named_classes_are_shares_of_length_one() -> None:
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 7])
 def test_corners_are_unit_rows_as_far_apart_as_can_be(classes: int) -> None:
-    found = corners(classes)
-    assert torch.allclose(found.norm(dim=1), torch.ones(classes))
+    points = corners(classes)
+    assert torch.allclose(points.norm(dim=1), torch.ones(classes))
     if classes > 1:
-        apart = torch.cdist(found, found)[~torch.eye(classes, dtype=torch.bool)]
+        apart = torch.cdist(points, points)[~torch.eye(classes, dtype=torch.bool)]
         assert torch.allclose(apart, torch.tensor(math.sqrt(2 * classes / (classes - 1))), atol=1e-3)
 
 
 def test_exact_sums_count_neighbours_by_class() -> None:
     start = cm.graph()
     split = cm.split_of(start)
-    known = torch.where(split.train | split.val, start.y, -1)
+    labels = torch.where(split.train | split.val, start.y, -1)
     for law, names in (("geometric", torch.eye(3)), ("normal", corners(3))):
         method, expected = fit(epsilon=math.inf, noise=law), torch.zeros(60, 3)
         for sender, receiver in start.edge_index.T.tolist():
-            if known[sender] >= 0:
-                expected[receiver] += names[known[sender]]
+            if labels[sender] >= 0:
+                expected[receiver] += names[labels[sender]]
         assert method.published is not None
         assert torch.allclose(method.published.sums, expected, atol=0.02)
 
@@ -123,9 +123,9 @@ def noisy_people(noise: float, *, validate: bool = True) -> NodeData:
     features = (corners(C)[labels] + noise * torch.randn(N, C, generator=generator)).clamp(-4, 4)
     order = torch.randperm(N, generator=generator)
     train, val = order[: N // 2], order[N // 2 : N // 2 + N // 4] if validate else order[:0]
-    known = torch.full((N,), -1)
-    known[train], known[val] = labels[train], labels[val]
-    return NodeData(features, known, train, val, cm.graph().schema, "key")
+    labelled = torch.full((N,), -1)
+    labelled[train], labelled[val] = labels[train], labels[val]
+    return NodeData(features, labelled, train, val, cm.graph().schema, "key")
 
 
 def test_no_label_of_a_training_node_is_in_its_own_row() -> None:
@@ -134,7 +134,7 @@ def test_no_label_of_a_training_node_is_in_its_own_row() -> None:
     node = before.train[0]
     labels = before.labels.clone()
     labels[node] = (labels[node] + 1) % C
-    first, second = (feature_evidence(one, corners(C)) for one in (before, replace(before, labels=labels)))
+    first, second = (feature_evidence(inputs, corners(C)) for inputs in (before, replace(before, labels=labels)))
     assert torch.allclose(first.log_probabilities[node], second.log_probabilities[node], atol=5e-3)
     outside = before.val[0]
     assert not torch.allclose(first.log_probabilities[outside], second.log_probabilities[outside], atol=1e-6)
@@ -143,12 +143,12 @@ def test_no_label_of_a_training_node_is_in_its_own_row() -> None:
 @pytest.mark.parametrize("explained", [LEAST_EXPLAINED, LEAST_EXPLAINED - 1e-9])
 def test_messages_are_labels_and_what_features_expect_and_never_longer_than_one(explained: float) -> None:
     some = noisy_people(0.5)
-    found = feature_evidence(some, corners(C))
-    sent = messages(some, FeatureEvidence(found.log_probabilities, explained))
-    known = some.labels >= 0
-    assert torch.equal(sent[known], corners(C)[some.labels[known]])
-    expected = found.log_probabilities.exp() @ corners(C) if explained >= LEAST_EXPLAINED else torch.zeros(N, C)
-    assert torch.allclose(sent[~known], expected[~known])
+    evidence = feature_evidence(some, corners(C))
+    sent = messages(some, FeatureEvidence(evidence.log_probabilities, explained))
+    labelled = some.labels >= 0
+    assert torch.equal(sent[labelled], corners(C)[some.labels[labelled]])
+    expected = evidence.log_probabilities.exp() @ corners(C) if explained >= LEAST_EXPLAINED else torch.zeros(N, C)
+    assert torch.allclose(sent[~labelled], expected[~labelled])
     assert float(sent.norm(dim=1).max()) <= 1 + 1e-6
 
 
@@ -189,6 +189,6 @@ def test_likeness_is_the_log_ratio_of_normal_laws_up_to_a_constant() -> None:
     labels = torch.arange(n) % 2
     sums = normal(n, 2)
     sums[:, 0] += 2.0 * labels - 1
-    found = discriminant(sums, labels, torch.arange(n), 1.0)
-    ratio = found[:, 1] - found[:, 0]
+    scores = discriminant(sums, labels, torch.arange(n), 1.0)
+    ratio = scores[:, 1] - scores[:, 0]
     assert torch.allclose(ratio, 2 * sums[:, 0], atol=0.25)

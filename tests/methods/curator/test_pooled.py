@@ -45,9 +45,9 @@ def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tm
     loaded = kind.load(tmp_path / "model")
     assert torch.equal(torch.as_tensor(loaded.predict_proba()), torch.as_tensor(pooled.predict_proba()))
     other = made.changed(_graph(), name="people whom the method has not seen")
-    asked = [torch.as_tensor(m.predict_proba(other, randomness=SeededRandomness(3))) for m in (pooled, loaded)]
-    assert torch.equal(*asked)
-    assert float((asked[0].argmax(dim=1) == other.y).float().mean()) > plain.score(_graph(), test) + 0.1
+    predictions = [torch.as_tensor(m.predict_proba(other, randomness=SeededRandomness(3))) for m in (pooled, loaded)]
+    assert torch.equal(*predictions)
+    assert float((predictions[0].argmax(dim=1) == other.y).float().mean()) > plain.score(_graph(), test) + 0.1
 
 
 def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> None:

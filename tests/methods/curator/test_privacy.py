@@ -81,8 +81,8 @@ def test_noise_of_nodes_pays_for_training_too() -> None:
     noise = privacy.noise(SCHEMA, hops=2, trained=trained)
     parts = [Hops(count=2, sensitivity=sensitivity_of("node", 1.0, 10)), *(descent for descent, _ in trained.values())]
     both = {name: (value,) for name, value in noise.multipliers.items()}
-    found = pipeline_epsilon(parts, {"hops": noise.sigmas, **both}, 1e-5)
-    assert 7.9 < found <= 8.0 and found <= noise.epsilon <= 8.0
+    spent = pipeline_epsilon(parts, {"hops": noise.sigmas, **both}, 1e-5)
+    assert 7.9 < spent <= 8.0 and spent <= noise.epsilon <= 8.0
     more = privacy.noise(SCHEMA, hops=2, trained=trained, share_hops=0.8)
     assert more.sigmas[0] < noise.sigmas[0] and more.multipliers["last"] > noise.multipliers["last"]
 
@@ -122,12 +122,13 @@ def test_the_ledger_has_room_for_one_training_and_what_was_declared() -> None:
 )
 def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str, Any], unit: str, says: str) -> None:
     """Items 1 and 10."""
-    found = CuratorPrivacy(2.0, **settings).guarantee(SCHEMA)
-    assert (found.model, found.relation, found.epsilon, found.delta) == ("central", "add/remove", 2.0, 1e-5)
-    assert unit in found.unit.text
-    assert says in found.sentence()
-    assert (found.against.code, found.assumes[0].code) == ("all-but-curator", "node-set-public")
-    assert Guarantee.from_dict(found.to_dict()) == found
+    guarantee = CuratorPrivacy(2.0, **settings).guarantee(SCHEMA)
+    assert (guarantee.model, guarantee.relation) == ("central", "add/remove")
+    assert (guarantee.epsilon, guarantee.delta) == (2.0, 1e-5)
+    assert unit in guarantee.unit.text
+    assert says in guarantee.sentence()
+    assert (guarantee.against.code, guarantee.assumes[0].code) == ("all-but-curator", "node-set-public")
+    assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
 
 
 def test_a_directed_entrys_epsilon_is_not_that_of_a_relationship() -> None:
@@ -156,14 +157,14 @@ def test_noise_of_k_relationships_of_one_person_is_exact(k: int) -> None:
 def test_sums_of_classes_pay_for_every_count_that_the_unit_moves(unit: str, k: int | None, change: int) -> None:
     """Geometric noise: epsilon over the L1 change, hops together; one relationship at its part of it."""
     privacy = CuratorPrivacy(3.0, 1e-6, unit, relationships=k)
-    one, three = privacy.counted(SCHEMA), privacy.counted(SCHEMA, hops=3)
-    assert (one.change, one.epsilon, three.hops) == (change, 3.0, 3)
-    assert one.noise.rate == pytest.approx(3.0 / change) and three.noise.rate == pytest.approx(1.0 / change)
+    single, three = privacy.counted(SCHEMA), privacy.counted(SCHEMA, hops=3)
+    assert (single.change, single.epsilon, three.hops) == (change, 3.0, 3)
+    assert single.noise.rate == pytest.approx(3.0 / change) and three.noise.rate == pytest.approx(1.0 / change)
     noise = privacy.noise_of_counts(three)
     assert noise.sigmas == (three.sigma,) * 3 and noise.epsilon == 3.0
-    assert privacy.relationship_by_counts(SCHEMA, one) == pytest.approx(3.0 * 2 / change)
+    assert privacy.relationship_by_counts(SCHEMA, single) == pytest.approx(3.0 * 2 / change)
     if unit == "directed-edge":
-        assert privacy.relationship_by_counts(DIRECTED, one) == 3.0
+        assert privacy.relationship_by_counts(DIRECTED, single) == 3.0
 
 
 def test_sums_of_classes_refuse_what_they_are_not_priced_for() -> None:
@@ -252,10 +253,10 @@ def test_learned_rows_and_their_sums_are_charged_together(unit: str, entries: in
     method = fit("dpdgc", unit=unit)
     (row,) = method.ledger.spends
     assert row.mechanism == "noisy sums and dp-sgd on edges"
-    said, costs = row.parameters, {}
-    noise = {"hops": (float(said["sigma_1"]),), "training": (float(said[f"multiplier_{TOPOLOGY}"]),)}
+    parameters, costs = row.parameters, {}
+    noise = {"hops": (float(parameters["sigma_1"]),), "training": (float(parameters[f"multiplier_{TOPOLOGY}"]),)}
     for moved in (1, 2):
-        training = ChangedSamples(steps=int(said["steps"]), rate=float(said["rate"]), samples=moved)
+        training = ChangedSamples(steps=int(parameters["steps"]), rate=float(parameters["rate"]), samples=moved)
         costs[moved] = pipeline_epsilon((Hops(count=1, sensitivity=math.sqrt(moved)), training), noise, 1e-5)
     assert 0.99 * 4.0 <= costs[entries] <= 4.0
     assert method.epsilon_relationship == pytest.approx(costs[2], rel=0.01)
@@ -326,5 +327,5 @@ def test_each_stage_reads_what_the_ones_before_it_said_and_counted() -> None:
         whole = torch.sinh(part.double())
         assert torch.allclose(whole, whole.round(), atol=1e-3) and float(whole.min()) < 0
     assert [network.head.out_features for network in method.published.networks] == [3, 3, 3]
-    shown = CURATOR.rivals(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
-    assert set(shown) == {"progap", "class-sums"}
+    rivals = CURATOR.rivals(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
+    assert set(rivals) == {"progap", "class-sums"}

@@ -124,10 +124,10 @@ def test_private_training_is_given_the_rows_it_was_called_with(monkeypatch: pyte
 
 def test_rows_of_nodes_are_in_no_file(tmp_path: Path) -> None:
     """For unit node a prediction is for its node alone; where edges are hidden it is for everybody."""
-    for settings, kept in ((SMALL, False), ({}, True)):
-        path = audits.fit("gap", cm.graph(), **settings).save(tmp_path / str(kept))
+    for settings, stores in ((SMALL, False), ({}, True)):
+        path = audits.fit("gap", cm.graph(), **settings).save(tmp_path / str(stores))
         with safe_open(path, framework="pt") as file:
-            assert ("logits" in set(file.keys())) == kept
+            assert ("logits" in set(file.keys())) == stores
 
 
 @NODES
@@ -158,9 +158,9 @@ def test_many_nodes_are_read_some_at_a_time_and_come_out_in_their_order(sparse: 
     sizes: list[int] = []
 
     def network(some: Any) -> torch.Tensor:
-        made: torch.Tensor = (some[0] if sparse else some) @ weights
-        sizes.append(len(made))
-        return made
+        rows: torch.Tensor = (some[0] if sparse else some) @ weights
+        sizes.append(len(rows))
+        return rows
 
     torch.testing.assert_close(of_all(network, [read]), torch.from_numpy(rows.toarray()) @ weights)
     assert len(sizes) == 2 and sum(sizes) == 300_001
@@ -187,20 +187,20 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
         if replay.replaying:
             network.load_state_dict(trained[len(replay.calls)])
             return ()
-        found = real(me, network, *rest)
+        sums = real(me, network, *rest)
         trained.append({name: value.clone() for name, value in network.state_dict().items()})
-        return found
+        return sums
 
     monkeypatch.setattr(StagedEstimator, "_train", frozen)
     cm.fit(name, start, **NODE)
     before = replay.again()
     cm.fit(name, cm.without_node(start, node), **NODE)
-    others = torch.arange(60) != node
+    rest = torch.arange(60) != node
     (sums, rows, x, hop), (sums2, rows2, x2, hop2) = before[0], replay.calls[0]
     assert (sums, hop) == (sums2, hop2)
-    assert torch.allclose(x[others], x2[others], atol=1e-6)
+    assert torch.allclose(x[rest], x2[rest], atol=1e-6)
     bits = sums.row_bits()
-    moved = (rows.sums(quantise(x, bits=bits)).values - rows2.sums(quantise(x2, bits=bits)).values)[others]
+    moved = (rows.sums(quantise(x, bits=bits)).values - rows2.sums(quantise(x2, bits=bits)).values)[rest]
     assert 0 < float(moved.norm()) / 2**bits <= sums.sensitivity == pytest.approx(5**0.5)
 
 
@@ -275,14 +275,14 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
     before, worst = replay.again(), 0.0
     for person in range(0, 60, 6):
         # Some of k other people are contacts, who go, and some are not, who come.
-        others = np.random.default_rng(person).permutation([other for other in range(60) if other != person])[:K]
-        pairs = {(min(person, int(other)), max(person, int(other))) for other in others}
+        drawn = np.random.default_rng(person).permutation([other for other in range(60) if other != person])[:K]
+        pairs = {(min(person, int(other)), max(person, int(other))) for other in drawn}
         second = audits.fit(name, cm.toggled(start, pairs), **settings)
         assert torch.equal(first.predict_proba(), second.predict_proba())
         assert (first.history, first.ledger, first.guarantee) == (second.history, second.ledger, second.guarantee)
-        for one, other in zip(before, replay.calls, strict=True):
-            assert one[0] == other[0] and torch.equal(one[2], other[2])
-            share = float((audits.exact(one) - audits.exact(other)).norm()) / one[0].sensitivity
+        for call, other in zip(before, replay.calls, strict=True):
+            assert call[0] == other[0] and torch.equal(call[2], other[2])
+            share = float((audits.exact(call) - audits.exact(other)).norm()) / call[0].sensitivity
             assert share <= 1.0
             worst = max(worst, share)
         replay.calls.clear()
@@ -296,8 +296,8 @@ def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest(
     noise, weight = first.result.noise, first.result.networks[1].head.weight
     assert list(noise.multipliers) == ["network0"]
     descent, hops = Descent(steps=2, rate=1.0, name="network0"), Hops(count=1, sensitivity=90**0.5)
-    known = {hops.name: noise.sigmas, descent.name: (noise.multipliers["network0"],)}
-    assert 1.999 < pipeline_epsilon((hops, descent), known, 1e-5) <= 2.0
+    noises = {hops.name: noise.sigmas, descent.name: (noise.multipliers["network0"],)}
+    assert 1.999 < pipeline_epsilon((hops, descent), noises, 1e-5) <= 2.0
     classes = len(weight)
     expected = torch.cat([torch.eye(classes), torch.eye(classes) * 0.15 * 90 / noise.sigmas[0]], dim=1)
     torch.testing.assert_close(weight, expected)
@@ -311,8 +311,8 @@ def test_with_little_noise_the_weights_are_the_mean_of_the_later_half(monkeypatc
     for dimension, mean in ((500, True), (499, False)):
         seen.clear()
         model = cm.fit("dp-mlp", cm.graph(dimension), epsilon=50.0, batch=1000, steps=4)
-        found = next(model.result.networks[0].parameters())
-        torch.testing.assert_close(found.detach(), (seen[2] + seen[3]) / 2 if mean else seen[3])
+        weights = next(model.result.networks[0].parameters())
+        torch.testing.assert_close(weights.detach(), (seen[2] + seen[3]) / 2 if mean else seen[3])
 
 
 def _watched(seen: list[Tensor], real: Any) -> Any:

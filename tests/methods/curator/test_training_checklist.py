@@ -60,28 +60,28 @@ AUDITS: list[tuple[str, Callable[..., None], tuple[Any, ...], dict[str, Any]]] =
 
 
 @pytest.mark.parametrize(
-    ("audit", "asked", "settings"),
+    ("audit", "words", "settings"),
     [
         pytest.param(
-            audit, asked, settings, id="-".join([item, audit.__name__, *map(str, (*asked, *settings.values()))])
+            audit, arguments, settings, id="-".join([item, audit.__name__, *map(str, (*arguments, *settings.values()))])
         )
-        for item, audit, asked, settings in AUDITS
+        for item, audit, arguments, settings in AUDITS
     ],
 )
-def test_an_audit_finds_nothing(audit: Callable[..., None], asked: tuple[Any, ...], settings: dict[str, Any]) -> None:
-    audit(*asked, **settings)
+def test_an_audit_finds_nothing(audit: Callable[..., None], words: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    audit(*words, **settings)
 
 
 @pytest.mark.slow  # trainings
 @NODES
 def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
     """Number, order and size of the draws of noise, charges and shapes are those of a graph without the node's data."""
-    asked = []
+    facts = []
     for start in (cm.graph(), cm.without_node(cm.graph())):
         source = cm.made.Counted(1)
         method = audits.fit(name, start, noise=source, **audits.NODE)
-        asked.append((source.asked, method.ledger, method.guarantee, method.predict_proba().shape))
-    assert asked[0] == asked[1]
+        facts.append((source.asked, method.ledger, method.guarantee, method.predict_proba().shape))
+    assert facts[0] == facts[1]
 
 
 @pytest.mark.slow  # trainings
@@ -120,11 +120,11 @@ def test_item_10_a_nodes_own_row_is_its_own(name: str, tmp_path: Path) -> None:
 def test_item_11_inference_is_post_processing_or_metered(name: str, tmp_path: Path) -> None:
     """Known nodes: answered with the graph sealed, free, saved or not. Other people: refused before they are read."""
     method, start = audits.fit(name, cm.graph()), cm.graph()
-    paid, found = method.ledger, method.predict_proba()
+    paid, probabilities = method.ledger, method.predict_proba()
     method.save(tmp_path)
     other = cm.Unreadable(make_graph(start.x, start.edge_index, start.y, cm.made.changed(start, name="others").schema))
     for model in (method, load_method(tmp_path)):
-        assert torch.equal(model.predict_proba(cm.Unreadable(start)), found)
+        assert torch.equal(model.predict_proba(cm.Unreadable(start)), probabilities)
         with pytest.raises(InputError if name == "class-sums" else BudgetError):
             model.predict_proba(other, randomness=SeededRandomness(0))
         assert (model.ledger, model.guarantee, model.history) == (paid, method.guarantee, method.history)
@@ -135,8 +135,8 @@ def test_item_11_inference_is_post_processing_or_metered(name: str, tmp_path: Pa
 @EDGES
 def test_item_11_training_on_the_publication_again_is_free_and_gives_the_same(name: str) -> None:
     method = audits.fit(name, cm.graph())
-    found, paid = method.predict_proba(), method.ledger
-    assert torch.equal(method.fit_published(method.published).predict_proba(), found) and method.ledger == paid
+    probabilities, paid = method.predict_proba(), method.ledger
+    assert torch.equal(method.fit_published(method.published).predict_proba(), probabilities) and method.ledger == paid
     with pytest.raises(InputError, match=r"published with|publication was made with"):
         audits.METHODS[name](epsilon=3.0, hidden=4).fit_published(method.published)
     with pytest.raises(BudgetError):
@@ -149,11 +149,11 @@ def test_item_12_labels_of_test_nodes_are_never_used(name: str) -> None:
     """Labels outside training and validation change nothing; a training label does."""
     start = cm.graph()
     split = cm.split_of(start)
-    found = audits.fit(name, start).predict_proba()
+    probabilities = audits.fit(name, start).predict_proba()
     for mask, same in ((split.test, True), (split.train, False)):
         other = cm.graph()
         other.y[mask] = (other.y[mask] + 1) % 3
-        assert torch.equal(audits.fit(name, other).predict_proba(), found) == same
+        assert torch.equal(audits.fit(name, other).predict_proba(), probabilities) == same
 
 
 @EVERY
@@ -196,19 +196,19 @@ def test_item_17_no_key_or_generator_is_saved(name: str, tmp_path: Path) -> None
 
 @EVERY
 def test_without_privacy_it_is_said_and_no_noise_is_drawn(name: str) -> None:
-    asked: list[tuple[int, int]] = []
+    stages: list[tuple[int, int]] = []
     start, kind = cm.graph(), audits.METHODS[name]
     method = kind(epsilon=math.inf, epochs=2, hidden=4).fit(
         start,
         split=cm.split_of(start),
         randomness=SeededRandomness(1),
-        progress=lambda at: asked.append((at.done, at.total)),
+        progress=lambda at: stages.append((at.done, at.total)),
     )
     assert "NOT PROTECTED" in method.guarantee.sentence() and len(method.history) >= 2
     assert method.ledger.spends == () and method.guarantee.protects is False
     again = audits.fit(name, start, noise=SeededRandomness(9), epsilon=math.inf)
     assert torch.equal(method.predict_proba(), again.predict_proba())
-    assert asked == sorted(asked) and asked[-1][0] == asked[-1][1]
+    assert stages == sorted(stages) and stages[-1][0] == stages[-1][1]
 
 
 # ---- mutants, each a bug that was seen in released software, which must fail an audit ----
@@ -242,12 +242,12 @@ def validation_labels_leak(patch: Patch) -> None:
     real = StagedEstimator._train
 
     def leaking(me: Any, network: Any, which: int, parts: Any, people: Any, *rest: Any) -> Any:
-        found = real(me, network, which, parts, people, *rest)
+        output = real(me, network, which, parts, people, *rest)
         with torch.no_grad():
             scores = network(curator.dense_blocks(parts, people.val))
             loss = torch.nn.functional.cross_entropy(scores, people.labels[people.val])
             network.head.bias += loss * torch.arange(len(network.head.bias))
-        return found
+        return output
 
     patch.setattr(StagedEstimator, "_train", leaking)
 
@@ -316,25 +316,16 @@ class Mutant:
 
 _STEPS, _LEAK = audits.every_step_is_charged_and_noised, audits.validation_labels_decide_nothing
 
+#: One method for each bug, and a second one where another class publishes.
 MUTANTS = (
     Mutant("2, 4", root_two_is_missing, _COSTS, ("gap", "edge")),
-    Mutant("2, 4", root_two_is_missing, _COSTS, ("progap", "edge")),
-    Mutant("2, 4", root_two_is_missing, _COSTS, ("class-sums", "edge")),
-    Mutant("18", sigma_is_halved, _COSTS, ("gap", "directed-edge")),
-    Mutant("18", sigma_is_halved, _COSTS, ("progap", "edge")),
     Mutant("18", sigma_is_halved, _COSTS, ("class-sums", "edge")),
     Mutant("15", empty_batches_get_no_noise, _STEPS, ("dp-mlp",)),
-    Mutant("15", empty_batches_get_no_noise, _STEPS, ("gap",)),
-    Mutant("12", validation_labels_leak, _LEAK, ("gap",)),
-    Mutant("12", validation_labels_leak, _LEAK, ("progap",)),
     Mutant("12", validation_labels_leak, _LEAK, ("node-sums",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("gap",)),
-    Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("progap",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("class-sums",)),
     Mutant("17", noise_is_replayed, audits.noise_is_fresh, ("gap",)),
-    Mutant("15", more_steps_run_than_are_charged, _STEPS, ("dp-mlp",)),
     Mutant("15", more_steps_run_than_are_charged, _STEPS, ("progap",)),
-    Mutant("15", more_steps_run_than_are_charged, _STEPS, ("node-sums",)),
     Mutant("14", accounting_takes_the_central_limit, audits.noise_of_training_is_enough),
     Mutant("8", a_degree_normalises, audits.nothing_else_reads_edges, ("progap",)),
 )

@@ -47,14 +47,14 @@ def test_every_part_of_a_list_is_reported_once(mechanism: str, mode: str) -> Non
     """What is sent is one report of each mechanism that was paid for, drawn with the noise of one."""
     graph, links = links_made.graph(), LinkPrivacy(4.0, mode, mechanism)
     watched, alone = made.Counted(3), made.Counted(3)
-    found = randomize_lists(graph, links, randomness=watched)
+    lists = randomize_lists(graph, links, randomness=watched)
     parts = links.parts(graph.schema, made.NODES)
     wanted = {
         name: part.randomize(part.count(graph.edge_index) if name == "degrees" else graph.edge_index, randomness=alone)
         for name, part in parts.items()
     }
-    assert watched.asked == alone.asked and set(found) == set(parts)
-    for name, reports in found.items():
+    assert watched.asked == alone.asked and set(lists) == set(parts)
+    for name, reports in lists.items():
         sent, expected = reports.to_tensors(), wanted[name].to_tensors()
         assert all(torch.equal(sent[key], expected[key]) for key in {*sent, *expected})
 
@@ -64,8 +64,8 @@ def test_reported_edges_run_from_whom_one_hears(mode: str) -> None:
     """lower: both directions of what the lower id says; both: from those a list names to its owner; directed: as is."""
     graph = links_made.graph(directed=mode == "directed")
     sent = released(LinkPrivacy(45.0, mode), graph)
-    found = {tuple(pair) for pair in reported_edges(sent).T.tolist()}
-    assert found == {tuple(pair) for pair in graph.edge_index.T.tolist()}  # noise flips one bit in 10^19
+    pairs = {tuple(pair) for pair in reported_edges(sent).T.tolist()}
+    assert pairs == {tuple(pair) for pair in graph.edge_index.T.tolist()}  # noise flips one bit in 10^19
     noisy = released(LinkPrivacy(3.0, mode), graph)
     lists = {tuple(pair) for pair in noisy.lists["lists"].to_edge_index().T.tolist()}
     turned = {(j, i) for i, j in lists}
@@ -91,8 +91,8 @@ def test_named_pairs_carry_the_exact_likelihood_of_the_lists(mode: str, epsilon:
         assert gain == pytest.approx(ratios.get((i, j), pairs.background), abs=1e-9)
     p = lists.flip
     outcomes = [((1 - p) / p, 1 - p), (p / (1 - p), p)]  # L of one report, and its probability given a link
-    one = sum(ratio * chance for ratio, chance in outcomes)
-    assert pairs.information == pytest.approx((one * one if mode == "both" else one) - 1)
+    mean = sum(ratio * chance for ratio, chance in outcomes)
+    assert pairs.information == pytest.approx((mean * mean if mode == "both" else mean) - 1)
 
 
 def test_people_are_told_apart_by_public_facts_alone() -> None:
@@ -101,15 +101,15 @@ def test_people_are_told_apart_by_public_facts_alone() -> None:
     assert people_key(links_made.Sealed(graph)) == key
     assert people_key(links_made.toggled(graph, 5, 17)) == key
     plain = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y, "schema": graph.schema}
-    others = [f"x{v}" for v in range(58)]
+    strangers = [f"x{v}" for v in range(58)]
     keys = [key] + [
         people_key(make_graph(**{**plain, "schema": schema}, ids=ids))
         for schema, ids in (
             (replace(graph.schema, name="others"), graph.ids),
             (graph.schema, None),
             (graph.schema, [f"x{v}" for v in range(60)]),
-            (graph.schema, ["a/b", "c", *others]),
-            (graph.schema, ["a", "b/c", *others]),
+            (graph.schema, ["a/b", "c", *strangers]),
+            (graph.schema, ["a", "b/c", *strangers]),
         )
     ]
     assert len(set(keys)) == len(keys)
@@ -147,23 +147,23 @@ def who(seed: int = 1, share: float = 0.6) -> Tensor:
 def log_ratios(pairs: Any) -> dict[tuple[int, int], float]:
     """log L of every pair, named or not."""
     ends = ((i, j) for i in range(NODES) for j in range(NODES) if i != j and (pairs.directed or i < j))
-    found = dict.fromkeys(ends, pairs.background)
+    ratios = dict.fromkeys(ends, pairs.background)
     named = zip(pairs.source.tolist(), pairs.target.tolist(), pairs.log_ratio.tolist(), strict=True)
     listed = [((i, j), ratio) for i, j, ratio in named]
     assert len(dict(listed)) == len(listed), "a pair is named twice"
-    return {**found, **dict(listed)}
+    return {**ratios, **dict(listed)}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_pair_is_worth_what_its_heard_ends_said(mode: str) -> None:
     mechanism, heard = AdjacencyRR(epsilon=1.5, nodes=NODES, mode=mode), who()
     sent = mechanism.randomize(edges(mode), randomness=SeededRandomness(3))
-    said = set(map(tuple, sent.to_edge_index().T.tolist()))
+    named = set(map(tuple, sent.to_edge_index().T.tolist()))
     worth = math.log((1 - mechanism.flip) / mechanism.flip)
-    for (i, j), found in log_ratios(pairs_of(mechanism, sent, heard)).items():
-        asked = [(i, j), (j, i)] if mode == "both" else [(i, j)]
-        expected = sum(worth * (1 if pair in said else -1) for pair in asked if heard[pair[0]])
-        assert found == pytest.approx(expected, abs=1e-9)
+    for (i, j), ratio in log_ratios(pairs_of(mechanism, sent, heard)).items():
+        ends = [(i, j), (j, i)] if mode == "both" else [(i, j)]
+        expected = sum(worth * (1 if pair in named else -1) for pair in ends if heard[pair[0]])
+        assert ratio == pytest.approx(expected, abs=1e-9)
 
 
 def partly(core: Solitude, every: int) -> LinkReports:
@@ -180,8 +180,8 @@ def partly(core: Solitude, every: int) -> LinkReports:
 def test_solitude_takes_silence_for_no_evidence(denoiser: str, mode: str) -> None:
     core = Solitude(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode, denoiser=denoiser, epochs=3)
     some = partly(core, 3)
-    found = core.fit_reports(some).probabilities()
-    assert found.shape[0] == some.nodes and bool(torch.isfinite(found).all())
+    probabilities = core.fit_reports(some).probabilities()
+    assert probabilities.shape[0] == some.nodes and bool(torch.isfinite(probabilities).all())
 
 
 @pytest.mark.parametrize("mode", ["lower", "both"])
@@ -191,7 +191,7 @@ def test_a_pair_is_read_from_the_end_that_answered(mode: str) -> None:
     edges, heard = reported_edges(some), some.heard
     assert heard is not None
     named = set(map(tuple, some.lists["lists"].to_edge_index().T.tolist()))
-    silent = [int(one) for one in (~heard).nonzero().flatten()]
+    silent = [int(person) for person in (~heard).nonzero().flatten()]
     for person in silent:
         # Messages into them come from those who named them, and from nobody else.
         into = edges[0][edges[1] == person].tolist()

@@ -76,7 +76,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ("build", "mode"),
     [
         (pooled, "lower"),
-        *(pytest.param(*one, marks=SLOW) for one in ((solitude, "lower"), (solitude, "directed"), (pooled, "both"))),
+        *(pytest.param(*case, marks=SLOW) for case in ((solitude, "lower"), (solitude, "directed"), (pooled, "both"))),
     ],
 )
 def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
@@ -128,8 +128,8 @@ def test_a_run_says_how_to_see_the_published_methods(x: float | None) -> None:
     """The methods that its command names take the settings that it names, and all cost what the run did."""
     graph = links_made.graph()
     method = fitted(ListSums(epsilon_x=x, epsilon_a=4.0, mode="both"), graph)
-    *_, said = LINKS.notes(method, graph, {}, controlled=True)
-    _, _, command = said.partition("graphveil compare ")
+    *_, note = LINKS.notes(method, graph, {}, controlled=True)
+    _, _, command = note.partition("graphveil compare ")
     names, data, *words = command.split()
     assert (names, data) == ("list-sums,links,solitude,blink", "DATA")
     features = "none" if x is None else f"{x:g}"
@@ -138,7 +138,7 @@ def test_a_run_says_how_to_see_the_published_methods(x: float | None) -> None:
     for name in names.split(","):
         built = build_method(name, settings, 3, seed=0, device="cpu")
         assert built.links.relationship_epsilon == method.epsilon_relationship
-    assert said not in LINKS.notes(method, graph, {}, controlled=False)
+    assert note not in LINKS.notes(method, graph, {}, controlled=False)
 
 
 def _noting(start: Any, built: list[Any]) -> Any:
@@ -163,7 +163,7 @@ def test_controls_look_at_reports_alone(method: Any) -> None:
     graph = links_made.graph()
     split = made.split_of(graph)
     fitted(method, graph)
-    opened, sealed = (link_controls_of(method, one, split) for one in (graph, scored(graph, split)))
+    opened, sealed = (link_controls_of(method, target, split) for target in (graph, scored(graph, split)))
     private = {"majority"} if math.isfinite(method.privacy.epsilon_y) else set()
     assert set(opened) == set(sealed) == CONTROLS | private
     for name in opened:
@@ -232,9 +232,9 @@ def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> Non
     split = made.split_of(graph)
     hidden = link_controls_of(fitted(beliefs(epsilon_y=1.0), graph), graph, split)["public-only"]()
     assert hidden.tolist() == [1 / 3] * int(split.test.sum())
-    shown = link_controls_of(fitted(beliefs(), graph), graph, split)["public-only"]()
+    guesses = link_controls_of(fitted(beliefs(), graph), graph, split)["public-only"]()
     most = graph.y[(split.train | split.val) & (graph.y >= 0)].mode().values
-    assert shown.tolist() == (graph.y[split.test] == most).tolist()
+    assert guesses.tolist() == (graph.y[split.test] == most).tolist()
 
 
 @pytest.mark.parametrize("kind", [Solitude, LinkBeliefs])
@@ -259,8 +259,8 @@ def test_parts_that_were_read_once_are_not_read_again(
     }
     read = _reads(monkeypatch)
     rivals = rivals_of(method, graph, split)
-    for name, found in alone.items():
-        assert np.array_equal(rivals[name](), hits(found, graph, split))
+    for name, control in alone.items():
+        assert np.array_equal(rivals[name](), hits(control, graph, split))
     assert read == again
 
 

@@ -100,19 +100,19 @@ def test_a_network_joins_the_regression_only_where_held_out_labels_are_likelier(
     """200 labels judge; a network that is sure at random never joins, one that knows more than the regression does."""
     drawn = torch.Generator().manual_seed(1)
     true = torch.arange(200) % 2
-    asked = torch.ones(200, dtype=torch.bool)
-    labels = Labels(true, ~asked, asked, 2, 1.0, 0.0)
-    said = torch.eye(2).log().clamp_min(-20.0)[true]
+    training = torch.ones(200, dtype=torch.bool)
+    labels = Labels(true, ~training, training, 2, 1.0, 0.0)
+    evidence = torch.eye(2).log().clamp_min(-20.0)[true]
 
     def opinion(right: float, sure: float, first: float) -> Opinion:
-        kept = torch.where(torch.rand(200, generator=drawn) < right, true, 1 - true)
-        scores = sure * torch.nn.functional.one_hot(kept, 2).float()
+        guess = torch.where(torch.rand(200, generator=drawn) < right, true, 1 - true)
+        scores = sure * torch.nn.functional.one_hot(guess, 2).float()
         return Opinion(scores, scores, first)
 
     regression = opinion(0.7, 1.0, 0.5)
-    assert [one.first for one in worth_pooling([regression, opinion(0.5, 9.0, 0.1)], labels, said)[0]] == [1.0]
-    assert len(worth_pooling([regression, opinion(0.9, 2.0, 0.1)], labels, said)[0]) == 2
-    assert worth_pooling([regression], labels, said)[0] == [replace(regression, first=1.0)]
+    assert [each.first for each in worth_pooling([regression, opinion(0.5, 9.0, 0.1)], labels, evidence)[0]] == [1.0]
+    assert len(worth_pooling([regression, opinion(0.9, 2.0, 0.1)], labels, evidence)[0]) == 2
+    assert worth_pooling([regression], labels, evidence)[0] == [replace(regression, first=1.0)]
 
 
 # ---- readings ----
@@ -138,10 +138,10 @@ def test_where_nobody_validates_a_third_of_those_who_train_judges() -> None:
 def test_own_labels_count_for_those_who_sent_one_alone() -> None:
     labels = labels_of(released(epsilon_y=2.0).people)
     heard = log_channel(labels.classes, labels.keep, labels.flip)
-    found = with_labels(torch.zeros(made.NODES, 3), labels, heard)
-    asked = labels.train | labels.val
-    assert torch.allclose(found[asked], heard[:, labels.values[asked]].T)
-    assert not found[~asked].any()
+    evidence = with_labels(torch.zeros(made.NODES, 3), labels, heard)
+    labelled = labels.train | labels.val
+    assert torch.allclose(evidence[labelled], heard[:, labels.values[labelled]].T)
+    assert not evidence[~labelled].any()
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -181,15 +181,15 @@ def test_public_features_are_given_as_they_are_and_private_ones_standardised() -
     assert 0.7 < float(estimates.square().mean()) < 1.4
 
 
-def trained(told: Labels, *, seed: int = 0) -> Any:
-    return train_beside(inputs_of(released().people, "cpu"), beside(pairs(), shares()), told, seed=seed)
+def trained(reports: Labels, *, seed: int = 0) -> Any:
+    return train_beside(inputs_of(released().people, "cpu"), beside(pairs(), shares()), reports, seed=seed)
 
 
 def test_validation_labels_take_no_part_in_what_they_judge() -> None:
     """Beyond the epoch: with as many of them right at each epoch as before, the judged network is the same."""
-    told = labels_of(released().people)
-    nobody = replace(told, val=torch.zeros_like(told.val))
-    scrambled = replace(told, values=torch.where(told.val, (told.values + 1) % 3, told.values), val=nobody.val)
+    labels = labels_of(released().people)
+    nobody = replace(labels, val=torch.zeros_like(labels.val))
+    scrambled = replace(labels, values=torch.where(labels.val, (labels.values + 1) % 3, labels.values), val=nobody.val)
     assert torch.equal(trained(nobody).judged, trained(scrambled).judged)
 
 

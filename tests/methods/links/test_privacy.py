@@ -53,18 +53,18 @@ def test_any_budget_pays_for_exactly_one_collection(epsilon: float, share: float
 
 
 @pytest.mark.parametrize(
-    ("mode", "said", "unit"),
+    ("mode", "sentence", "unit"),
     [
         ("lower", "of every two users the one with the lower id reports, which is public", "one relationship"),
         ("both", "both ends of a relationship report it, at epsilon 1.5 each", "one relationship"),
         ("directed", "the 60 users and their ids are public", "one directed link"),
     ],
 )
-def test_the_guarantee_of_links_alone_is_about_adding_and_removing(mode: str, said: str, unit: str) -> None:
+def test_the_guarantee_of_links_alone_is_about_adding_and_removing(mode: str, sentence: str, unit: str) -> None:
     """Not about replacing: to exchange one relationship for another changes two bits, and costs twice as much."""
     guarantee = LinkPrivacy(1.5, mode).guarantee(PUBLIC.guarantee(MODES[mode]), MODES[mode], 60)
     assert (guarantee.unit.text, guarantee.relation, guarantee.against) == (unit, "add/remove", SERVER_AND_MODEL)
-    assert said in [fact.sentence for fact in guarantee.assumes]
+    assert sentence in [fact.sentence for fact in guarantee.assumes]
     assert guarantee.assumption("features-sent-open") and guarantee.assumption("labels-sent-open")
     assert not guarantee.assumption("topology-public")
 
@@ -89,33 +89,34 @@ DIRECTED_OF_PLAN = replace(SCHEMA, directed=True)
 
 
 def plan(epsilon: float, mode: str | None = None, nodes: int = 2708, **options: Any) -> LinkPlan:
-    found = link_plan(LinkPrivacy(epsilon, mode, **options), DIRECTED_OF_PLAN if mode == "directed" else SCHEMA, nodes)
-    assert found is not None
-    return found
+    schema = DIRECTED_OF_PLAN if mode == "directed" else SCHEMA
+    figures = link_plan(LinkPrivacy(epsilon, mode, **options), schema, nodes)
+    assert figures is not None
+    return figures
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 7.0])
 def test_figures_are_the_mechanisms_own(epsilon: float, mode: str) -> None:
-    found, mechanism = plan(epsilon, mode), AdjacencyRR(epsilon=epsilon, nodes=2708, mode=mode)
-    assert found.false_entries == mechanism.expected_false
-    assert found.per_person == mechanism.expected_false / 2708
-    assert found.report_bytes == mechanism.expected_bytes / 2708
-    assert found.epsilon_relationship == mechanism.guarantee.epsilon
-    assert found.epsilon_bit == mechanism.bit_guarantee.epsilon
+    figures, mechanism = plan(epsilon, mode), AdjacencyRR(epsilon=epsilon, nodes=2708, mode=mode)
+    assert figures.false_entries == mechanism.expected_false
+    assert figures.per_person == mechanism.expected_false / 2708
+    assert figures.report_bytes == mechanism.expected_bytes / 2708
+    assert figures.epsilon_relationship == mechanism.guarantee.epsilon
+    assert figures.epsilon_bit == mechanism.bit_guarantee.epsilon
     # Of two friends each may name the other, also where a list holds what begins at its person.
-    assert found.epsilon_both_ends == epsilon * (1 if mode == "lower" else 2)
-    assert (found.mode, found.mechanism, found.warning) == (mode, "lists", None)
+    assert figures.epsilon_both_ends == epsilon * (1 if mode == "lower" else 2)
+    assert (figures.mode, figures.mechanism, figures.warning) == (mode, "lists", None)
 
 
 @pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
 def test_a_noisy_degree_takes_its_share_of_the_list(mechanism: str) -> None:
-    found = plan(7.0, "both", mechanism=mechanism, degree_share=0.2)
+    figures = plan(7.0, "both", mechanism=mechanism, degree_share=0.2)
     left = 7.0 if mechanism == "lists" else 7.0 * 0.8
-    assert found.false_entries == pytest.approx(AdjacencyRR(epsilon=left, nodes=2708, mode="both").expected_false)
-    assert (found.epsilon_bit, found.epsilon_relationship) == (7.0, 14.0)
-    extra = {"lists": 0, "degree-and-lists": 4, "degree-preserving": 4 - 4 * found.per_person}[mechanism]
-    assert found.report_bytes == pytest.approx(8 * 2709 / 2708 + 4 * found.per_person + extra)
+    assert figures.false_entries == pytest.approx(AdjacencyRR(epsilon=left, nodes=2708, mode="both").expected_false)
+    assert (figures.epsilon_bit, figures.epsilon_relationship) == (7.0, 14.0)
+    extra = {"lists": 0, "degree-and-lists": 4, "degree-preserving": 4 - 4 * figures.per_person}[mechanism]
+    assert figures.report_bytes == pytest.approx(8 * 2709 / 2708 + 4 * figures.per_person + extra)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])

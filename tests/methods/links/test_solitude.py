@@ -37,8 +37,8 @@ def test_hops_left_open_are_those_that_each_part_needs() -> None:
         (1.0, 1.0, "blink-soft", (0, 0)),
     ):
         for left_open in ({}, {"steps_x": None, "steps_y": None}):
-            found = Solitude(epsilon_x=x, epsilon_a=4.0, epsilon_y=y, denoiser=denoiser, **left_open).settings
-            assert (found.steps_x, found.steps_y) == hops
+            settings = Solitude(epsilon_x=x, epsilon_a=4.0, epsilon_y=y, denoiser=denoiser, **left_open).settings
+            assert (settings.steps_x, settings.steps_y) == hops
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -89,18 +89,18 @@ def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: Local
 def test_every_denoiser_gives_a_graph_of_these_people(denoiser: str, mode: str) -> None:
     """Known nodes only, nobody linked to itself, nothing twice, weights in (0, 1]; undirected posteriors both ways."""
     sent = released(links_made.graph(directed=mode == "directed"), denoiser, 4.0, mode)
-    found = denoise(sent, denoiser, 0)
-    assert found.num_nodes == made.NODES
-    assert found.propagation().shape == (made.NODES, made.NODES)
-    if isinstance(found, SoftTopology):
+    denoised = denoise(sent, denoiser, 0)
+    assert denoised.num_nodes == made.NODES
+    assert denoised.propagation().shape == (made.NODES, made.NODES)
+    if isinstance(denoised, SoftTopology):
         assert denoiser == "blink-soft"
         return
-    edges = [tuple(pair) for pair in found.edge_index.T.tolist()]
+    edges = [tuple(pair) for pair in denoised.edge_index.T.tolist()]
     assert len(set(edges)) == len(edges)
     assert all(i != j and min(i, j) >= 0 and max(i, j) < made.NODES for i, j in edges)
-    if found.weights is not None:
-        assert len(found.weights) == len(edges)
-        assert float(found.weights.min()) > 0 and float(found.weights.max()) <= 1
+    if denoised.weights is not None:
+        assert len(denoised.weights) == len(edges)
+        assert float(denoised.weights.min()) > 0 and float(denoised.weights.max()) <= 1
     if mode == "lower" or (mode == "both" and denoiser.startswith(("blink", "beliefs"))):
         assert {(j, i) for i, j in edges} == set(edges)
 
@@ -117,17 +117,17 @@ def test_lists_collected_for_another_denoiser_are_refused(denoiser: str, other: 
 @pytest.mark.parametrize("denoiser", DENOISERS)
 def test_public_links_need_no_denoising(denoiser: str) -> None:
     graph = links_made.graph()
-    found = denoise(released(graph, denoiser, math.inf, "lower"), denoiser, 0)
-    assert torch.equal(found.edge_index, graph.edge_index)  # type: ignore[union-attr]
+    denoised = denoise(released(graph, denoiser, math.inf, "lower"), denoiser, 0)
+    assert torch.equal(denoised.edge_index, graph.edge_index)  # type: ignore[union-attr]
 
 
 def test_label_evidence_is_prior_and_likelihood() -> None:
     """Nobody's report: the class shares; a report of class k: the channel's column k on top."""
     graph = links_made.communities()
     sent = released(graph, "none", 4.0, "lower", LocalPrivacy(math.inf, 2.0))
-    found = label_evidence(sent)
+    evidence = label_evidence(sent)
     labels = sent.people.labels
-    silent, heard = found[labels < 0], found[labels >= 0]
+    silent, heard = evidence[labels < 0], evidence[labels >= 0]
     assert torch.equal(silent, silent[:1].expand_as(silent))
     assert torch.allclose(silent[0].exp(), torch.full((3,), 1 / 3), atol=0.1)
     keep = math.exp(2) / (math.exp(2) + 2)

@@ -60,17 +60,17 @@ def test_answers_of_friends_are_heard() -> None:
     released, topology = method.randomize(graph, split=split, randomness=SeededRandomness(1)), topology_of(graph)
     pool = torch.full((graph.num_nodes, 3), 1 / 3)
     statistics = "0.1,0.9; 0.9,0.1; 0.9,0.1"
-    one = int(released.features.who.nonzero()[0])
+    person = int(released.features.who.nonzero()[0])
     # The same answer of that person, and everybody else's turned round.
     sent = released.features.reports.labels
-    others = torch.arange(len(sent)) != 0
-    turned = torch.where(others, 1 - sent, sent)
+    rest = torch.arange(len(sent)) != 0
+    turned = torch.where(rest, 1 - sent, sent)
     reports = replace(released.features.reports, labels=turned)
     changed = replace(released, features=replace(released.features, reports=reports))
-    found = [answered(pool, what, topology, statistics)[one] for what in (released, changed)]
-    friends = graph.edge_index[0][graph.edge_index[1] == one]
+    evidence = [answered(pool, what, topology, statistics)[person] for what in (released, changed)]
+    friends = graph.edge_index[0][graph.edge_index[1] == person]
     assert bool(released.features.who[friends].any())
-    assert float((found[0] - found[1]).abs().max()) > 1e-3
+    assert float((evidence[0] - evidence[1]).abs().max()) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ TOWN = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1)
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
 def test_the_figures_are_those_of_the_bounds(epsilon: float) -> None:
-    told = " ".join(report_advice(LocalPrivacy(epsilon, 1.0), TOWN.schema))
-    assert f"at most {report_information(epsilon):.3f} nats" in told
-    assert f"one of 3 even classes takes {math.log(3):.3f}" in told
+    advice = " ".join(report_advice(LocalPrivacy(epsilon, 1.0), TOWN.schema))
+    assert f"at most {report_information(epsilon):.3f} nats" in advice
+    assert f"one of 3 even classes takes {math.log(3):.3f}" in advice
     for share in (0.5, 0.7, 0.9):
         reached = best_accuracy([[share, 1 - share]], epsilon)[0]  # type: ignore[arg-type]
-        assert f"{100 * reached:.0f}%" in told
-    assert f"{rounded_up(math.exp(epsilon), 3)} times as likely" in told
+        assert f"{100 * reached:.0f}%" in advice
+    assert f"{rounded_up(math.exp(epsilon), 3)} times as likely" in advice
 
 
 def test_a_plan_of_answers_does_not_add_up_what_nobody_pays_twice() -> None:
-    found = plan("answer-pool", TOWN, {"epsilon": 2.0, "question": "0>=0.5"})
-    assert found.guarantee.epsilon == 2.0
-    assert not any("spends 4" in line for line in found.advice)
+    planned = plan("answer-pool", TOWN, {"epsilon": 2.0, "question": "0>=0.5"})
+    assert planned.guarantee.epsilon == 2.0
+    assert not any("spends 4" in line for line in planned.advice)
     assert split_advice(QuestionPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (
         "compare with label-pool at the same epsilon before asking anybody: it needs no answers",
     )

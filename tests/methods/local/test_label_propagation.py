@@ -67,10 +67,10 @@ def test_spreading_equals_the_dense_formula(alpha: float) -> None:
 
 def test_one_chain_of_products_gives_every_variant() -> None:
     p, nodes = normalised(EDGES, 7), torch.tensor([6, 0, 3])
-    found = dict(all_spread(p, seeds(), nodes))
+    by_name = dict(all_spread(p, seeds(), nodes))
     expected = {name: run(seeds())[nodes] for name, run in variants(p).items()}
-    assert found.keys() == expected.keys()
-    assert all(torch.allclose(found[name], z, atol=1e-6) for name, z in expected.items())
+    assert by_name.keys() == expected.keys()
+    assert all(torch.allclose(by_name[name], z, atol=1e-6) for name, z in expected.items())
 
 
 def long_form(train: Tensor, val: Tensor) -> tuple[Tensor, str]:
@@ -95,18 +95,18 @@ def test_the_variant_is_the_best_on_validation_labels_when_training_labels_are_s
     val[val_nodes] = True
     train = LABELLED & ~val
     mass, variant = long_form(train, val)
-    found, chosen = propagate_labels(normalised(EDGES, 7), LABELS, train, val, classes=2, keep=1.0, flip=0.0)
+    spread, chosen = propagate_labels(normalised(EDGES, 7), LABELS, train, val, classes=2, keep=1.0, flip=0.0)
     assert chosen == variant
     total = mass.sum(1, keepdim=True)
     expected = torch.where(total > 0, mass / total.clamp_min(1e-30), torch.full_like(mass, 0.5))
-    assert torch.allclose(found.double(), expected, atol=1e-5)
+    assert torch.allclose(spread.double(), expected, atol=1e-5)
 
 
 def test_the_channel_of_randomized_response_is_inverted() -> None:
     """Shares 0.6 : 0.3 : 0.1 behind keep 0.5 and flip 0.25 come from (1.4, 0.2, -0.6), clipped and normalised."""
-    found = shares_to_probabilities(torch.tensor([[6.0, 3.0, 1.0]]), 0.5, 0.25)
-    assert torch.allclose(found, torch.tensor([[1.4 / 1.6, 0.2 / 1.6, 0.0]]), atol=1e-5)
-    assert bool((found > 0).all())
+    probabilities = shares_to_probabilities(torch.tensor([[6.0, 3.0, 1.0]]), 0.5, 0.25)
+    assert torch.allclose(probabilities, torch.tensor([[1.4 / 1.6, 0.2 / 1.6, 0.0]]), atol=1e-5)
+    assert bool((probabilities > 0).all())
 
 
 # ---- the pool: folds, members, weights ----
@@ -130,9 +130,9 @@ def reports() -> Tensor:
     return labels
 
 
-def pooled(labels: Tensor | None = None, found: Topology | None = None, **options: Any) -> Pool:
-    asked = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
-    return pool_labels(topology() if found is None else found, reports() if labels is None else labels, **asked)
+def pooled(labels: Tensor | None = None, own: Topology | None = None, **options: Any) -> Pool:
+    options_of = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
+    return pool_labels(topology() if own is None else own, reports() if labels is None else labels, **options_of)
 
 
 def sound(pool: Pool) -> bool:
@@ -176,8 +176,8 @@ def one_report() -> Tensor:
 )
 @pytest.mark.parametrize(("keep", "flip"), [(KEEP, FLIPS), (1.0, 0.0), (0.3334, 0.3333)])
 def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, keep: float, flip: float) -> None:
-    found = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
-    assert sound(pooled(labels, found, keep=keep, flip=flip))
+    people = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
+    assert sound(pooled(labels, people, keep=keep, flip=flip))
 
 
 # ---- held-out reports ----
@@ -230,8 +230,8 @@ def made_scores(rows: int = 300) -> tuple[Tensor, Tensor, Tensor]:
     right = torch.nn.functional.one_hot(truth, C).float() - 1 / C
     noise = torch.randn(rows, C, 4, generator=generator)
     scores = torch.stack([2 * right, right, 0 * right, -2 * right], dim=2) + noise
-    said = torch.where(torch.rand(rows, generator=generator) < KEEP, truth, (truth + 1) % C)
-    return scores, channel(C, KEEP, FLIPS)[:, said].T, torch.tensor([0.4, 0.3, 0.3]).log()
+    reports = torch.where(torch.rand(rows, generator=generator) < KEEP, truth, (truth + 1) % C)
+    return scores, channel(C, KEEP, FLIPS)[:, reports].T, torch.tensor([0.4, 0.3, 0.3]).log()
 
 
 Data = tuple[Tensor, Tensor, Tensor]
@@ -246,13 +246,13 @@ def believed(data: Data) -> tuple[Tensor, float]:
     """The experts' mean, spelled out one expert at a time in double precision."""
     members = data[0].shape[2]
     even = torch.full((members,), 1 / members, dtype=torch.float64)
-    ones = torch.eye(members, dtype=torch.float64)
+    corners = torch.eye(members, dtype=torch.float64)
     experts = [size * even for size in SIZES]
-    experts += [size * (SHARED * even + (1 - SHARED) * one) for one in ones for size in SIZES]
-    chances = [(1 - DOUBT) / len(experts) * torch.exp(-HEED * loss(one, CENTRE_B, data)) for one in experts]
+    experts += [size * (SHARED * even + (1 - SHARED) * corner) for corner in corners for size in SIZES]
+    chances = [(1 - DOUBT) / len(experts) * torch.exp(-HEED * loss(expert, CENTRE_B, data)) for expert in experts]
     alone = DOUBT * torch.exp(-HEED * loss(torch.zeros_like(even), 1.0, data))
     total = alone + torch.stack(chances).sum()
-    mean = torch.stack([chance * one for chance, one in zip(chances, experts, strict=True)]).sum(dim=0) / total
+    mean = torch.stack([chance * expert for chance, expert in zip(chances, experts, strict=True)]).sum(dim=0) / total
     return mean.clamp_min(LEAST), float(alone / total)
 
 
@@ -268,9 +268,9 @@ def posterior(v: Tensor, b: Tensor, data: Data) -> Tensor:
 
 def test_weights_are_where_the_posterior_has_no_slope() -> None:
     data = made_scores()
-    found = fit_weights(*data)
-    v = found.members.double().log().requires_grad_()
-    at = torch.tensor(found.prior, dtype=torch.float64, requires_grad=True)
+    weights = fit_weights(*data)
+    v = weights.members.double().log().requires_grad_()
+    at = torch.tensor(weights.prior, dtype=torch.float64, requires_grad=True)
     posterior(v, at, data).backward()  # type: ignore[no-untyped-call]
     assert v.grad is not None and at.grad is not None
     slopes = torch.cat([v.grad, at.grad[None]])
@@ -293,7 +293,7 @@ def test_what_everybody_shares_is_no_opinion() -> None:
 
 
 def test_without_reports_the_weights_are_those_of_the_prior() -> None:
-    found = fit_weights(torch.zeros(0, C, 4), torch.zeros(0, C), torch.zeros(C))
-    assert found.doubt == pytest.approx(DOUBT)
-    assert torch.allclose(found.members, torch.full((4,), (1 - DOUBT) * sum(SIZES) / len(SIZES) / 4))
-    assert found.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)
+    weights = fit_weights(torch.zeros(0, C, 4), torch.zeros(0, C), torch.zeros(C))
+    assert weights.doubt == pytest.approx(DOUBT)
+    assert torch.allclose(weights.members, torch.full((4,), (1 - DOUBT) * sum(SIZES) / len(SIZES) / 4))
+    assert weights.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)

@@ -40,11 +40,11 @@ def model() -> ClassCounts:
 def test_groups_are_the_same_whatever_edges_are_private() -> None:
     graph = released_made.graph()
     split, none = made.split_of(graph), released_made.private_pairs(graph)[:, :0]
-    found = [
-        ClassCounts(epsilon_a=3.0).release(one, randomness=SeededRandomness(1), split=split).release.counts.groups
-        for one in (graph, released_made.with_private(graph, none))
+    groups = [
+        ClassCounts(epsilon_a=3.0).release(private, randomness=SeededRandomness(1), split=split).release.counts.groups
+        for private in (graph, released_made.with_private(graph, none))
     ]
-    assert torch.equal(found[0], found[1])
+    assert torch.equal(groups[0], groups[1])
 
 
 @pytest.mark.slow  # trainings
@@ -59,8 +59,8 @@ def test_what_is_published_holds_no_private_edge_and_no_test_label() -> None:
     again = ClassCounts(epsilon_a=1.0).release(other, randomness=SeededRandomness(1), split=split)
     assert torch.equal(again.release.counts.groups, out.release.counts.groups)
     assert torch.equal(again.release.counts.counts, out.release.counts.counts)
-    known = split.train | split.val
-    assert torch.equal(out.release.counts.groups[known], graph.y[known])
+    labelled = split.train | split.val
+    assert torch.equal(out.release.counts.groups[labelled], graph.y[labelled])
 
 
 # ---- folders and files ----
@@ -73,9 +73,9 @@ def test_a_folder_gives_the_same_predictions(model: ClassCounts, tmp_path: Path)
     out = ClassCounts(epsilon_a=3.0).release(graph, randomness=SeededRandomness(1), split=split)
     write_release(out, tmp_path / "out", out.release, card="")
     read = load_graph(str(tmp_path / "out"))
-    one = ClassCounts(epsilon_a=9.0).fit(read, split=split)
-    assert torch.allclose(one.predict_proba(), model.predict_proba(), atol=1e-5)
-    assert one.guarantee.epsilon == 3.0 and one.ledger == read.release.ledger
+    again = ClassCounts(epsilon_a=9.0).fit(read, split=split)
+    assert torch.allclose(again.predict_proba(), model.predict_proba(), atol=1e-5)
+    assert again.guarantee.epsilon == 3.0 and again.ledger == read.release.ledger
     with pytest.raises(InputError, match="no counts were released"):
         plain = HeteroRR(epsilon_x=math.inf, epsilon_a=2.0).release(graph, randomness=SeededRandomness(1))
         ClassCounts(epsilon_a=2.0).fit(plain, split=split)
@@ -121,10 +121,10 @@ def telling(graph: Any, public: PublicPart) -> NeighbourCounts:
 def test_counts_that_tell_are_used_and_those_that_do_not_are_left_out() -> None:
     graph = released_made.graph()
     public, split = part(graph), made.split_of(graph)
-    found = read_counts(public, telling(graph, public), RATE)
-    assert found.variant == COUNTS_USED
-    known = split.test & (graph.y >= 0)
-    assert float((found.scores.argmax(dim=1) == graph.y)[known].float().mean()) > 0.9
+    reading = read_counts(public, telling(graph, public), RATE)
+    assert reading.variant == COUNTS_USED
+    tested = split.test & (graph.y >= 0)
+    assert float((reading.scores.argmax(dim=1) == graph.y)[tested].float().mean()) > 0.9
     silent = NeighbourCounts(public.groups(), torch.zeros(made.NODES, 3, dtype=torch.int64))
     quiet = read_counts(public, silent, RATE)
     assert quiet.variant == COUNTS_UNUSED
@@ -150,15 +150,15 @@ def test_labels_of_test_nodes_are_never_seen() -> None:
 def test_a_plan_follows_from_public_facts(epsilon: float) -> None:
     """Whichever private edges there are; its noise is that of two counts at half of epsilon each."""
     graph = released_made.graph()
-    found = plan("class-counts", graph, {"epsilon_a": epsilon})
+    planned = plan("class-counts", graph, {"epsilon_a": epsilon})
     other = plan("class-counts", released_made.without_one(graph), {"epsilon_a": epsilon})
     # Seconds are those of this machine, which is measured anew.
-    first, second = ({**one.to_dict(), "seconds": None} for one in (found, other))
+    first, second = ({**answer.to_dict(), "seconds": None} for answer in (planned, other))
     assert first == second
     deviation = math.sqrt(2 * math.exp(-epsilon / 2)) / (1 - math.exp(-epsilon / 2))
-    assert f"a deviation of {deviation:.2g}" in found.advice[0]
-    assert found.epsilon == {"one private edge": epsilon}
-    assert found.seconds > 0 and found.memory_mb > 0
+    assert f"a deviation of {deviation:.2g}" in planned.advice[0]
+    assert planned.epsilon == {"one private edge": epsilon}
+    assert planned.seconds > 0 and planned.memory_mb > 0
 
 
 @pytest.mark.slow

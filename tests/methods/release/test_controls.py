@@ -84,10 +84,10 @@ def test_controls_read_the_release_and_test_labels_alone(epsilon_y: float) -> No
     names |= {"majority", "label-pool", "public-part"}
     assert set(open_) == set(sealed) == names
     for control in names:
-        found = open_[control]()
-        assert np.array_equal(found, sealed[control]()), control
+        own = open_[control]()
+        assert np.array_equal(own, sealed[control]()), control
         if control == "public-only" and epsilon_y < math.inf:
-            assert found.tolist() == [1 / 3] * int(split.test.sum())
+            assert own.tolist() == [1 / 3] * int(split.test.sum())
 
 
 def test_random_edges_are_as_many_and_lie_in_the_protected_pairs() -> None:
@@ -96,9 +96,9 @@ def test_random_edges_are_as_many_and_lie_in_the_protected_pairs() -> None:
     assert edge_index.shape == graph.edge_index.shape
     count = torch.unique(edge_index[0] * made.NODES + edge_index[1]).numel()
     assert count == edge_index.shape[1]
-    known = graph.edge_index[:, graph.public_edges]
+    public = graph.edge_index[:, graph.public_edges]
     keys = {tuple(pair) for pair in edge_index.T.tolist()}
-    assert {tuple(pair) for pair in known.T.tolist()} <= keys
+    assert {tuple(pair) for pair in public.T.tolist()} <= keys
     assert not torch.equal(edge_index, random_in_place(graph, seed=4))
 
 
@@ -112,23 +112,23 @@ def test_what_would_protect_again_or_did_not_publish_is_refused(name: str) -> No
 
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:
     graph, out = released_made.graph(), released(edges="edge-rand", epsilon_a=30.0)
-    kept = kept_structure(graph, out)
-    assert kept is not None
-    assert kept.curator["overlap"]["common"] == kept.curator["overlap"]["true"]
-    assert kept.curator["distance_of_released"]["edges"] == 0
-    told = with_statistics(out, kept).release.statistics
-    assert told["released"]["edges"] == pairs_of(out, public=True).shape[1] + pairs_of(out, public=False).shape[1]
-    assert "truth" not in told and "overlap" not in told
+    structure_kept = kept_structure(graph, out)
+    assert structure_kept is not None
+    assert structure_kept.curator["overlap"]["common"] == structure_kept.curator["overlap"]["true"]
+    assert structure_kept.curator["distance_of_released"]["edges"] == 0
+    statistics = with_statistics(out, structure_kept).release.statistics
+    assert statistics["released"]["edges"] == pairs_of(out, public=True).shape[1] + pairs_of(out, public=False).shape[1]
+    assert "truth" not in statistics and "overlap" not in statistics
     assert kept_structure(graph, released(epsilon_a=math.inf)) is None
 
 
 def test_settings_are_chosen_on_one_release() -> None:
     search = Search({"hidden": (2, 4), "steps_x": (1, 2)})
     run = {"randomness": SecureRandomness(), "controls": False, "search": search}
-    found = experiment.run("heterorr", released_made.graph(), settings={"epochs": 2}, **run)
-    assert found.privacy.ledger.total("edges")[0] == 1.0
-    assert found.privacy.ledger.total("features")[0] == 1.0
-    assert "4 trials: this costs no privacy" in found.notes[0]
+    result = experiment.run("heterorr", released_made.graph(), settings={"epochs": 2}, **run)
+    assert result.privacy.ledger.total("edges")[0] == 1.0
+    assert result.privacy.ledger.total("features")[0] == 1.0
+    assert "4 trials: this costs no privacy" in result.notes[0]
     with pytest.raises(InputError, match="edges must be fixed before people report"):
         Search({"edges": ("mcmc",)}).require("heterorr", {})
 
@@ -162,18 +162,18 @@ def test_counts_are_those_of_the_dense_matrix() -> None:
     pairs = drawn(0)
     full = matrix(pairs)
     labels = torch.from_numpy(np.random.default_rng(1).integers(-1, 3, NODES))
-    found = structure(pairs, labels=labels, groups={"class": labels})
-    assert found.edges == full.sum() // 2
-    assert np.array_equal(found.degrees, np.sort(full.sum(axis=0)))
-    known = [(u, v) for u, v in pairs.T.tolist() if labels[u] >= 0 and labels[v] >= 0]
-    assert found.homophily == pytest.approx(np.mean([bool(labels[u] == labels[v]) for u, v in known]))
+    counted = structure(pairs, labels=labels, groups={"class": labels})
+    assert counted.edges == full.sum() // 2
+    assert np.array_equal(counted.degrees, np.sort(full.sum(axis=0)))
+    labelled = [(u, v) for u, v in pairs.T.tolist() if labels[u] >= 0 and labels[v] >= 0]
+    assert counted.homophily == pytest.approx(np.mean([bool(labels[u] == labels[v]) for u, v in labelled]))
     for a, b in itertools.product(range(3), repeat=2):
         ours, theirs = labels.numpy() == a, labels.numpy() == b
         edges = full[ours][:, theirs].sum() // (2 if a == b else 1)
         possible = ours.sum() * (ours.sum() - 1) // 2 if a == b else ours.sum() * theirs.sum()
-        assert found.blocks["class"][a, b] == edges
-        assert found.pairs["class"][a, b] == possible
-        assert found.densities("class")[a, b] == pytest.approx(edges / possible)
+        assert counted.blocks["class"][a, b] == edges
+        assert counted.pairs["class"][a, b] == possible
+        assert counted.densities("class")[a, b] == pytest.approx(edges / possible)
 
 
 def test_clustering_is_the_share_of_closed_wedges() -> None:
@@ -185,9 +185,9 @@ def test_clustering_is_the_share_of_closed_wedges() -> None:
     closed = np.diag(full @ full @ full)
     exact, other = closed.sum() / wedges.sum(), float((closed[wedges > 0] / wedges[wedges > 0]).mean())
     error = 5 * np.sqrt(exact * (1 - exact) / WEDGES)
-    found = structure(pairs).clustering
-    assert found is not None
-    assert abs(found - exact) < error
+    clustering = structure(pairs).clustering
+    assert clustering is not None
+    assert abs(clustering - exact) < error
     assert abs(other - exact) > error
 
 
@@ -210,9 +210,9 @@ def test_chance_is_what_uniform_pairs_hit() -> None:
     """Of 60 pairs drawn out of all, 120 of which are true: the hypergeometric law, whose ends hold 95% or more."""
     everything = torch.from_numpy(np.stack(np.triu_indices(NODES, 1)))
     every, true = everything.shape[1], everything[:, np.random.default_rng(5).permutation(780)[:120]]
-    found, law = overlap(everything[:, :60], true, every), stats.hypergeom(every, 120, 60)
-    assert found.chance == pytest.approx(law.mean())
-    assert law.cdf(found.high) - law.cdf(found.low - 1) >= 0.95 > law.cdf(found.high - 1) - law.cdf(found.low)
+    counted, law = overlap(everything[:, :60], true, every), stats.hypergeom(every, 120, 60)
+    assert counted.chance == pytest.approx(law.mean())
+    assert law.cdf(counted.high) - law.cdf(counted.low - 1) >= 0.95 > law.cdf(counted.high - 1) - law.cdf(counted.low)
     with pytest.raises(InputError, match="at most the 50 protected"):
         overlap(everything[:, :60], true, 50)
 

@@ -47,8 +47,8 @@ def test_made_edges_lie_in_the_protected_pairs_and_public_ones_stay(edges: str) 
     graph = released_made.graph()
     graph.private_nodes = torch.unique(released_made.private_pairs(graph))
     out = validate(release(graph, edges=edges, epsilon_a=6.0))
-    known, before = (one.edge_index[:, one.public_edges] for one in (out, graph))
-    assert torch.equal(known, before)
+    public, before = (part.edge_index[:, part.public_edges] for part in (out, graph))
+    assert torch.equal(public, before)
     domain_of(graph).require(released_made.private_pairs(out))
     assert out.release.edges
     assert torch.equal(out.private_nodes, graph.private_nodes)
@@ -144,13 +144,13 @@ def test_with_the_noisy_counts_frozen_nothing_else_tells_a_neighbour(monkeypatch
 
     monkeypatch.setattr(NoisyCounts, "randomize", frozen)
     graph = released_made.graph()
-    outs, asked = [], []
-    for one in (graph, released_made.without_one(graph)):
+    outs, draws = [], []
+    for people in (graph, released_made.without_one(graph)):
         noise = made.Counted(5)
-        outs.append(build(edges="public-tree", epsilon_x=INFINITE).release(one, randomness=noise))
-        asked.append(noise.asked)
+        outs.append(build(edges="public-tree", epsilon_x=INFINITE).release(people, randomness=noise))
+        draws.append(noise.asked)
     assert torch.equal(outs[0].edge_index, outs[1].edge_index)
-    assert asked[0] == asked[1]
+    assert draws[0] == draws[1]
     for part in ("ledger", "guarantee", "settings"):
         assert getattr(outs[0].release, part) == getattr(outs[1].release, part)
     assert int((counted[0] - counted[1]).abs().sum()) == 1
@@ -164,10 +164,10 @@ def test_private_features_decide_no_edge(edges: str) -> None:
     """
     graph = released_made.graph(share=0.8)
     other = released_made.with_private(graph, released_made.private_pairs(graph), x=graph.x.flip(0))
-    made_edges = [release(one, edges=edges).edge_index for one in (graph, other)]
+    made_edges = [release(people, edges=edges).edge_index for people in (graph, other)]
     assert torch.equal(*made_edges)
-    known = [release(one, edges=edges, epsilon_x=INFINITE).edge_index for one in (graph, other)]
-    assert edges == "mcmc" or not torch.equal(*known), "public features would place nodes"
+    sampled = [release(people, edges=edges, epsilon_x=INFINITE).edge_index for people in (graph, other)]
+    assert edges == "mcmc" or not torch.equal(*sampled), "public features would place nodes"
 
 
 # ---- what is refused ----

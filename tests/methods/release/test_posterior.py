@@ -116,7 +116,7 @@ def test_another_set_of_private_edges_is_the_same_public_part() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)
     other = released_made.with_private(graph, released_made.private_pairs(graph)[:, ::3])
-    first, second = (part(one, split) for one in (graph, other))
+    first, second = (part(people, split) for people in (graph, other))
     assert torch.equal(first.pairs, second.pairs)
     assert torch.equal(first.groups(), second.groups())
     assert torch.equal(first.sums, second.sums)
@@ -157,31 +157,31 @@ def homophily(pairs: Tensor, labels: Tensor) -> float:
 
 def test_made_edges_are_protected_pairs_of_the_kind_that_public_ones_are() -> None:
     graph, domain = town(0.5), domain_of(town(0.5))
-    found = made_private(public_part_of(graph, None, domain), domain, 0.5, np.random.default_rng(0))
-    domain.require(found)  # u < v, private nodes, and no public edge
-    assert len(torch.unique(found, dim=1).T) == found.shape[1]
+    pairs = made_private(public_part_of(graph, None, domain), domain, 0.5, np.random.default_rng(0))
+    domain.require(pairs)  # u < v, private nodes, and no public edge
+    assert len(torch.unique(pairs, dim=1).T) == pairs.shape[1]
     assert domain.public is not None
-    known = domain.public.shape[1]
-    assert found.shape[1] == pytest.approx(known, abs=6 * known**0.5)
-    assert homophily(found, graph.y) == pytest.approx(homophily(domain.public, graph.y), abs=0.06)
+    public = domain.public.shape[1]
+    assert pairs.shape[1] == pytest.approx(public, abs=6 * public**0.5)
+    assert homophily(pairs, graph.y) == pytest.approx(homophily(domain.public, graph.y), abs=0.06)
 
 
 def test_made_edges_are_those_of_people_who_may_have_some() -> None:
     graph = town()
     graph.private_nodes = torch.arange(100)
     domain = domain_of(graph)
-    found = made_private(public_part_of(graph, None, domain), domain, None, np.random.default_rng(0))
-    assert int(found.max()) < 100
-    assert found.shape[1] == pytest.approx(10.0 * 100 / 2, rel=0.2)
+    pairs = made_private(public_part_of(graph, None, domain), domain, None, np.random.default_rng(0))
+    assert int(pairs.max()) < 100
+    assert pairs.shape[1] == pytest.approx(10.0 * 100 / 2, rel=0.2)
 
 
 @pytest.mark.slow  # trainings
 def test_no_private_edge_is_read_nor_counted() -> None:
     """With two thirds fewer of them nothing else is expected."""
-    graph, others = town(people=100), ("edge-rand",)
-    found = rehearse(edges_alone(4.0), graph, others)
+    graph, rivals = town(people=100), ("edge-rand",)
+    trials = rehearse(edges_alone(4.0), graph, rivals)
     fewer = released_made.with_private(graph, released_made.private_pairs(graph)[:, ::3])
-    assert rehearse(edges_alone(4.0), fewer, others) == found
+    assert rehearse(edges_alone(4.0), fewer, rivals) == trials
 
 
 def with_labels(start: Any, y: Tensor) -> Any:

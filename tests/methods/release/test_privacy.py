@@ -34,9 +34,9 @@ def test_what_the_steps_on_private_edges_cost_adds_up_to_their_epsilon(edges: st
 
 @pytest.mark.parametrize("edges", EDGE_METHODS)
 def test_a_tree_from_a_markov_chain_is_called_asymptotic_first_of_all(edges: str) -> None:
-    found = privacy(edges).guarantee(made.graph(20).schema, DOMAIN)
-    assert (found.assumes[0] == ASYMPTOTIC) == (edges in CHAINS) == (ASYMPTOTIC in found.assumes)
-    assert found.epsilon == 3.0
+    guarantee = privacy(edges).guarantee(made.graph(20).schema, DOMAIN)
+    assert (guarantee.assumes[0] == ASYMPTOTIC) == (edges in CHAINS) == (ASYMPTOTIC in guarantee.assumes)
+    assert guarantee.epsilon == 3.0
 
 
 # ---- what is expected of a release before it is paid for ----
@@ -68,9 +68,9 @@ def test_noise_of_pairs_grows_with_the_graph_and_that_of_counts_does_not(nodes: 
 )
 def test_the_rule_says_of_cora_what_was_measured_there(edges: str, epsilon: float, lift: bool) -> None:
     """2,708 people and 7 classes; the figures are those of the panel in benchmarks/README.md."""
-    found = expected(edges, epsilon, 2708)
-    assert found.lift == lift
-    assert ("none" in found.sentence) == (not lift)
+    rule = expected(edges, epsilon, 2708)
+    assert rule.lift == lift
+    assert ("none" in rule.sentence) == (not lift)
 
 
 def test_public_edges_say_how_many_private_ones_to_assume() -> None:

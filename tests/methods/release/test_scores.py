@@ -51,8 +51,9 @@ def test_private_features_give_no_scores_for_nothing() -> None:
     graph = made.graph(20)
     with pytest.raises(InputError, match="private features must be paid for"):
         public_part(graph, None)
-    for mask, said in ((torch.zeros(60, dtype=torch.bool), "nobody"), (torch.ones(60, dtype=torch.bool), "everybody")):
-        with pytest.raises(InputError, match=said):
+    for share, message in ((0, "nobody"), (1, "everybody")):
+        mask = torch.full((60,), bool(share))
+        with pytest.raises(InputError, match=message):
             public_part(graph, mask)
     with pytest.raises(InputError, match="not a mask"):
         public_part(graph, torch.ones(5, dtype=torch.bool))
@@ -92,37 +93,37 @@ def test_an_estimate_is_paid_for_before_anything_is_read() -> None:
 
 def test_an_estimate_costs_what_the_ledger_says_and_finds_the_sensitive_feature() -> None:
     rows = torch.rand(2_000, 5, generator=torch.Generator().manual_seed(1)) * torch.tensor([4.0, 1, 1, 1, 1])
-    found, paid = estimated_scores(rows, LEDGER, epsilon=0.5, delta=1e-6, randomness=SeededRandomness(2))
+    scores, paid = estimated_scores(rows, LEDGER, epsilon=0.5, delta=1e-6, randomness=SeededRandomness(2))
     assert paid.total("features") == (0.5, pytest.approx(1e-6))
     assert LEDGER.total("features") == (0.0, 0.0)
-    assert np.argmin(found.shares) == 0
-    assert math.fsum(found.shares) == pytest.approx(1)
-    assert found.guarantee is not None
-    assert (found.guarantee.model, found.guarantee.epsilon) == ("central", 0.5)
-    assert "reproducible" in str(found.guarantee.void)
-    assert found.spends == paid.spends
+    assert np.argmin(scores.shares) == 0
+    assert math.fsum(scores.shares) == pytest.approx(1)
+    assert scores.guarantee is not None
+    assert (scores.guarantee.model, scores.guarantee.epsilon) == ("central", 0.5)
+    assert "reproducible" in str(scores.guarantee.void)
+    assert scores.spends == paid.spends
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
 @pytest.mark.parametrize("dimension", [1, 50, 2_048])
 def test_the_noise_is_enough_for_the_sensitivity(epsilon: float, dimension: int) -> None:
     """A sensitivity of 1 in place of sqrt(2) would be another price."""
-    found = central_mean(dimension, 100, epsilon=epsilon, delta=1e-6)
-    multiplier = found.sigma * 100
+    mean = central_mean(dimension, 100, epsilon=epsilon, delta=1e-6)
+    multiplier = mean.sigma * 100
     honest = gaussian_delta(multiplier, epsilon, math.sqrt(2))
-    assert found.noise.price(epsilon, honest, dimension)[1] <= 1e-6
+    assert mean.noise.price(epsilon, honest, dimension)[1] <= 1e-6
     assert gaussian_delta(multiplier / math.sqrt(2), epsilon, math.sqrt(2)) > 1e-6
 
 
 def test_one_user_moves_the_sum_by_no_more_than_declared() -> None:
     generator = torch.Generator().manual_seed(3)
-    found = central_mean(6, 2, epsilon=1.0, delta=1e-6)
+    mean = central_mean(6, 2, epsilon=1.0, delta=1e-6)
     from graphveil.aggregation import quantise
 
     for _ in range(200):
         rows = torch.rand(2, 6, generator=generator) ** 8 * 5
-        steps = quantise(rows, bits=found.bits, normalise=False).values.double()
-        assert float((steps[0] - steps[1]).norm()) <= math.sqrt(2) * 2**found.bits
+        steps = quantise(rows, bits=mean.bits, normalise=False).values.double()
+        assert float((steps[0] - steps[1]).norm()) <= math.sqrt(2) * 2**mean.bits
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf])
@@ -154,20 +155,20 @@ def doubled(rows: Tensor) -> Tensor:
 
 
 def test_embeddings_are_clipped_to_the_declared_range() -> None:
-    found = Extractor(doubled, 3, 0.0, 1.0, "arithmetic")(torch.tensor([[0.2, 0.9, -1.0, 7.0]]))
-    assert found.tolist() == [[pytest.approx(0.4), 1.0, 0.0]]
+    rows = Extractor(doubled, 3, 0.0, 1.0, "arithmetic")(torch.tensor([[0.2, 0.9, -1.0, 7.0]]))
+    assert rows.tolist() == [[pytest.approx(0.4), 1.0, 0.0]]
     assert Extractor(doubled, 3, 0.0, 1.0, "arithmetic")(torch.zeros(0, 4)).shape == (0, 3)
 
 
 def test_a_graph_keeps_everything_but_its_features() -> None:
     graph = made.graph(20)
     graph.public_edges = torch.ones(graph.edge_index.shape[1], dtype=torch.bool)
-    found = embedded(graph, Extractor(doubled, 3, 0.0, 2.0, "arithmetic"))
-    assert (found.schema.dimension, found.schema.low, found.schema.high) == (3, 0.0, 2.0)
-    assert "arithmetic" in found.schema.source
-    assert torch.equal(found.public_edges, graph.public_edges)
-    assert torch.equal(found.y, graph.y)
-    assert torch.equal(found.edge_index, graph.edge_index)
+    embeddings = embedded(graph, Extractor(doubled, 3, 0.0, 2.0, "arithmetic"))
+    assert (embeddings.schema.dimension, embeddings.schema.low, embeddings.schema.high) == (3, 0.0, 2.0)
+    assert "arithmetic" in embeddings.schema.source
+    assert torch.equal(embeddings.public_edges, graph.public_edges)
+    assert torch.equal(embeddings.y, graph.y)
+    assert torch.equal(embeddings.edge_index, graph.edge_index)
     assert graph.x.shape[1] == 20
 
 

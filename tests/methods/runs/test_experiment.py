@@ -40,21 +40,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[Progress]:
+def events() -> list[Progress]:
     return []
 
 
 @pytest.fixture(scope="module")
-def twice(told: list[Progress]) -> Result:
+def twice(events: list[Progress]) -> Result:
     """Two repeats of LPGNN."""
     settings = {**SHORT, "epsilon_x": 1.0, "epsilon_y": 3.0}
     noise = SeededRandomness(7)
-    return run("lpgnn", made.graph(), settings=settings, randomness=noise, repeats=2, progress=told.append)
+    return run("lpgnn", made.graph(), settings=settings, randomness=noise, repeats=2, progress=events.append)
 
 
 def small(name: str = "lpgnn", graph: Any = None, **options: Any) -> Result:
-    known = METHODS[name].options
-    settings = {**{k: v for k, v in SHORT.items() if k in known}, **options.pop("settings", {})}
+    names = METHODS[name].options
+    settings = {**{k: v for k, v in SHORT.items() if k in names}, **options.pop("settings", {})}
     noise = options.pop("randomness", None) or SeededRandomness(1)
     return run(name, made.graph() if graph is None else graph, settings=settings, randomness=noise, **options)
 
@@ -90,11 +90,11 @@ def test_a_run_records_its_promise_its_epochs_and_its_cost(twice: Result) -> Non
     assert (twice.method, twice.data) == ("lpgnn", made.graph().schema.name)
 
 
-def test_progress_names_stages_and_the_epsilon_spent(twice: Result, told: list[Progress]) -> None:
-    stages = {row.stage for row in told}
+def test_progress_names_stages_and_the_epsilon_spent(twice: Result, events: list[Progress]) -> None:
+    stages = {row.stage for row in events}
     assert {"lpgnn 1/2", "lpgnn 2/2", "ceiling", *(f"control {name}" for name in CONTROLS)} == stages
-    assert {row.epsilon for row in told} == {4.0}
-    assert all(row.done <= row.total for row in told)
+    assert {row.epsilon for row in events} == {4.0}
+    assert all(row.done <= row.total for row in events)
 
 
 FIRST_DRAW = """
@@ -194,60 +194,60 @@ def test_a_declared_split_is_used_when_asked_for() -> None:
 
 def test_runs_that_vary_use_students_t_on_the_scale_of_log_odds() -> None:
     """Means 0.5, 0.55, 0.6: half 4.3027 x 0.05 / sqrt 3; by the delta method over 0.55 x 0.45."""
-    found = interval([np.array([1, 0]), np.array([0.5, 0.6]), np.array([1, 1, 1, 0, 0])])
+    runs = interval([np.array([1, 0]), np.array([0.5, 0.6]), np.array([1, 1, 1, 0, 0])])
     wide = over_runs([Interval(mean, mean, mean, (mean,)) for mean in (0.5, 0.55, 0.6)])
     half = 4.302652729911275 * 0.05 / math.sqrt(3) / (0.55 * 0.45)
     middle = math.log(0.55 / 0.45)
     assert (wide.low, wide.high) == pytest.approx(tuple(1 / (1 + math.exp(-middle - end)) for end in (-half, half)))
-    assert wide.kind == "t" and wide.runs == found.runs == pytest.approx((0.5, 0.55, 0.6))
-    assert found.mean == wide.mean == pytest.approx(0.55)
+    assert wide.kind == "t" and wide.runs == runs.runs == pytest.approx((0.5, 0.55, 0.6))
+    assert runs.mean == wide.mean == pytest.approx(0.55)
 
 
 @pytest.mark.parametrize(("shares", "kind"), [((0.5, 0.5), "wilson"), ((0.60, 0.62), "wilson"), ((0.3, 0.9), "t")])
 def test_of_nodes_and_runs_the_wider_interval_is_taken(shares: tuple[float, float], kind: str) -> None:
     hits = [np.arange(50) < round(share * 50) for share in shares]
-    found, alone = interval([one.astype(float) for one in hits]), interval([hits[0].astype(float)])
-    assert found.kind == kind
-    assert found.high - found.low > 0.95 * (alone.high - alone.low)
+    runs, alone = interval([row.astype(float) for row in hits]), interval([hits[0].astype(float)])
+    assert runs.kind == kind
+    assert runs.high - runs.low > 0.95 * (alone.high - alone.low)
 
 
 @pytest.mark.parametrize("runs", [1, 2, 5])
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.0, 0.0714), (1.0, 0.9286, 1.0), (0.5, 0.3664, 0.6336)])
 def test_equal_runs_have_the_interval_of_one(runs: int, share: float, low: float, high: float) -> None:
     """Wilson's on 50 nodes, computed by hand: 0 hits give z^2 / (50 + z^2) = 0.0714."""
-    found = interval([(np.arange(50) < 50 * share).astype(float)] * runs)
-    assert (found.mean, found.kind, len(found.runs)) == (share, "wilson", runs)
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    equal = interval([(np.arange(50) < 50 * share).astype(float)] * runs)
+    assert (equal.mean, equal.kind, len(equal.runs)) == (share, "wilson", runs)
+    assert (equal.low, equal.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
 def test_differences_of_one_run_are_those_of_bonett_and_price() -> None:
     """10 of 100 better, none worse: (11 - 1) / 102 -+ 1.96 sqrt((11/102 + 1/102 - (10/102)^2) / 102)."""
     better = np.array([1.0] * 10 + [0.0] * 90)
     half = 1.959964 * math.sqrt((12 / 102 - (10 / 102) ** 2) / 102)
-    found = interval([better], difference=True)
-    assert (found.low, found.high) == (pytest.approx(10 / 102 - half), pytest.approx(10 / 102 + half))
-    assert (found.mean, found.kind) == (pytest.approx(0.1), "paired")
+    gap = interval([better], difference=True)
+    assert (gap.low, gap.high) == (pytest.approx(10 / 102 - half), pytest.approx(10 / 102 + half))
+    assert (gap.mean, gap.kind) == (pytest.approx(0.1), "paired")
     worse = interval([-better], difference=True)
-    assert (worse.low, worse.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
+    assert (worse.low, worse.high) == (pytest.approx(-gap.high), pytest.approx(-gap.low))
 
 
 def test_two_methods_that_never_differ_are_not_equal_for_certain() -> None:
     """No difference at 50 nodes: 1.96 sqrt(2 / 52 / 52) = 0.0533 either way."""
     for runs in (1, 2, 5):
-        found = interval([np.zeros(50)] * runs, difference=True)
-        assert (found.low, found.high) == (pytest.approx(-0.0533, abs=1e-4), pytest.approx(0.0533, abs=1e-4))
+        gap = interval([np.zeros(50)] * runs, difference=True)
+        assert (gap.low, gap.high) == (pytest.approx(-0.0533, abs=1e-4), pytest.approx(0.0533, abs=1e-4))
 
 
 def test_accuracies_stay_between_0_and_1_and_differences_between_their_ends() -> None:
     runs = [np.array([value]) for value in (0.9, 0.99)]
     assert 0.0 < interval(runs).low < 0.9 and 0.99 < interval(runs).high <= 1.0
-    found = interval(runs, difference=True)
-    assert -1.0 <= found.low < 0.9 and 0.99 < found.high <= 1.0
+    gap = interval(runs, difference=True)
+    assert -1.0 <= gap.low < 0.9 and 0.99 < gap.high <= 1.0
     mirrored = interval([-run for run in runs], difference=True)
-    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+    assert (mirrored.low, mirrored.high) == pytest.approx((-gap.high, -gap.low))
 
 
 def test_an_even_guess_is_known_exactly() -> None:
     """1/3 at every node is a probability, not a hit."""
-    found = interval([np.full(50, 1 / 3)])
-    assert (found.low, found.high, found.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")
+    even = interval([np.full(50, 1 / 3)])
+    assert (even.low, even.high, even.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")

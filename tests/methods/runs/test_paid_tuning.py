@@ -60,15 +60,15 @@ def overspent(method: Any, mean: float = 5.0, shape: float = 0.0) -> float:
 
     Everything is read off the ledger of what was exported: the noise of sums, of training and of the score.
     """
-    said, privacy = method.ledger.spends[0].parameters, method.privacy
-    entries = {"edge": 2, "directed-edge": 1, "node": said.get("degree", 0)}[said["unit"]]
-    reach = math.sqrt(entries) * said.get("w_max", 1.0)
-    noise = [said[f"sigma_{hop}"] / reach for hop in range(1, said["hops"] + 1)]
+    parameters, privacy = method.ledger.spends[0].parameters, method.privacy
+    entries = {"edge": 2, "directed-edge": 1, "node": parameters.get("degree", 0)}[parameters["unit"]]
+    reach = math.sqrt(entries) * parameters.get("w_max", 1.0)
+    noise = [parameters[f"sigma_{hop}"] / reach for hop in range(1, parameters["hops"] + 1)]
     events = [
         dp_accounting.GaussianDpEvent(value)
-        for value in [*noise, *([said["sigma_score"]] if "sigma_score" in said else [])]
+        for value in [*noise, *([parameters["sigma_score"]] if "sigma_score" in parameters else [])]
     ]
-    for key, value in said.items():
+    for key, value in parameters.items():
         if key.startswith("multiplier_"):
             steps = dp_accounting.GaussianDpEvent(value)
             events.append(dp_accounting.SelfComposedDpEvent(steps, method.settings.passes))
@@ -81,14 +81,14 @@ def overspent(method: Any, mean: float = 5.0, shape: float = 0.0) -> float:
 @pytest.mark.slow  # trainings
 @ALL
 def test_what_is_exported_was_made_with_noise_that_pays_for_all_trials(kind: str) -> None:
-    found = tuned(kind)
-    assert -0.2 < overspent(found.method) <= 0.0
-    (row,) = found.method.ledger.spends
+    tuning = tuned(kind)
+    assert -0.2 < overspent(tuning.method) <= 0.0
+    (row,) = tuning.method.ledger.spends
     assert (row.epsilon, row.delta) == (4.0, 1e-5)
     assert (row.parameters["law"], row.parameters["mean_trials"]) == ("logarithmic", 5.0)
     assert 2.0 < row.parameters["epsilon_of_one_trial"] < 2.5
-    assert found.method.guarantee.epsilon == 4.0
-    assert "mean 5)" in str(found.method.guarantee.assumption("trials-covered"))
+    assert tuning.method.guarantee.epsilon == 4.0
+    assert "mean 5)" in str(tuning.method.guarantee.assumption("trials-covered"))
 
 
 @pytest.mark.slow  # trainings
@@ -114,8 +114,8 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
     def cheap(*rest: Any) -> Callable[[Mapping[str, Any]], Any]:
         build = real(*rest)
 
-        def without(one: Mapping[str, Any]) -> Any:
-            method = build(one)
+        def without(settings: Mapping[str, Any]) -> Any:
+            method = build(settings)
             method.privacy = replace(method.privacy, tuning=None)
             return method
 
@@ -128,12 +128,12 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
 
 def test_a_relationship_costs_what_the_tuning_costs_it() -> None:
     """unit directed-edge: both entries of an undirected edge, through all trials."""
-    found = tuned("progap by entry").method
-    sigmas = [found.ledger.spends[0].parameters[f"sigma_{k}"] for k in range(1, found.settings.hops + 1)]
+    method = tuned("progap by entry").method
+    sigmas = [method.ledger.spends[0].parameters[f"sigma_{k}"] for k in range(1, method.settings.hops + 1)]
     trial = dp_accounting.ComposedDpEvent([dp_accounting.GaussianDpEvent(sigma / math.sqrt(2)) for sigma in sigmas])
     whole = dp_accounting.dp_event.RepeatAndSelectDpEvent(trial, 5.0, 0.0)
     price = rdp.RdpAccountant(orders=RDP_ORDERS).compose(whole).get_epsilon(1e-5)
-    assert found.epsilon_relationship == pytest.approx(price, rel=1e-6) and price > 5.5
+    assert method.epsilon_relationship == pytest.approx(price, rel=1e-6) and price > 5.5
 
 
 # ---- before anything is read ----
@@ -149,10 +149,10 @@ def test_a_budget_that_cannot_pay_reads_no_data(kind: str) -> None:
 
 def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
     ledger = Ledger.open({"edges": (6.0, 1e-4)})
-    found = tuned("gap by edge", ledger=ledger).method.ledger
-    assert found.total("edges") == pytest.approx((4.0, 1e-5)) and found.budget == ledger.budget
+    ledger_after = tuned("gap by edge", ledger=ledger).method.ledger
+    assert ledger_after.total("edges") == pytest.approx((4.0, 1e-5)) and ledger_after.budget == ledger.budget
     with pytest.raises(BudgetError):
-        tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=found, split=cm.split_of(cm.graph()))
+        tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=ledger_after, split=cm.split_of(cm.graph()))
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_what_may_not_be_chosen_is_refused(name: str, settings: Any, over: Any, 
 @ALL
 def test_the_best_is_kept_and_every_trial_is_told_to_the_curator(kind: str) -> None:
     log: list[Mapping[str, Any]] = []
-    found = tuned(kind, log=log.append)
+    tuning = tuned(kind, log=log.append)
     assert [entry["trial"] for entry in log] == [1, 2, 3, 4]
     best = max(log, key=lambda entry: entry["score"])
-    assert found.settings == best["settings"] and found.trials == ()
-    for key, value in found.settings.items():
-        held = found.method.privacy if key == "degree_bound" else found.method.settings
-        assert getattr(held, key) == value
+    assert tuning.settings == best["settings"] and tuning.trials == ()
+    for key, value in tuning.settings.items():
+        owner = tuning.method.privacy if key == "degree_bound" else tuning.method.settings
+        assert getattr(owner, key) == value
     assert len({entry["data"] for entry in log}) == 1
 
 
@@ -252,7 +252,7 @@ def test_one_label_moves_the_count_by_one_and_the_score_has_noise_for_it(
     start.y[node] = (start.y[node] + 1) % 3
     second = tuned(kind, start)
     assert len(counts) == 8
-    assert all(abs(one - other) <= 1 for one, other in zip(counts[:4], counts[4:], strict=True))
+    assert all(abs(count - other) <= 1 for count, other in zip(counts[:4], counts[4:], strict=True))
     assert first.settings == second.settings and first.met == second.met
     assert first.method.ledger == second.method.ledger
 
@@ -264,7 +264,7 @@ def test_scoring_edges_reads_no_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = method.planned_noise(start.schema, 30)
     sealed = cm.without_edge(start, 3)
     split = cm.split_of(start)
-    scores = [paid_tuning.score_of(method, one, split, noise, SeededRandomness(1)) for one in (start, sealed)]
+    scores = [paid_tuning.score_of(method, graph, split, noise, SeededRandomness(1)) for graph in (start, sealed)]
     assert scores[0] == scores[1] == pytest.approx(method.score(start, split.val), rel=1e-6)
 
 
@@ -283,13 +283,13 @@ def test_the_noise_of_a_count_follows_its_law() -> None:
 def test_a_query_of_a_tuned_model_is_one_more_row_at_the_whole_price() -> None:
     start = cm.graph()
     other, third = (made.changed(start, name=name) for name in ("elsewhere", "third"))
-    found = tuned("gap by edge", start, {"hops": (1, 2)}, {"queries": 1}).method
-    found.predict(other, randomness=SeededRandomness(3))
-    first, second = found.ledger.spends
+    method = tuned("gap by edge", start, {"hops": (1, 2)}, {"queries": 1}).method
+    method.predict(other, randomness=SeededRandomness(3))
+    first, second = method.ledger.spends
     assert "law" in first.parameters and "law" not in second.parameters
-    assert found.guarantee.epsilon == 8.0
+    assert method.guarantee.epsilon == 8.0
     with pytest.raises(BudgetError):
-        found.predict(third, randomness=SeededRandomness(3))
+        method.predict(third, randomness=SeededRandomness(3))
 
 
 def test_a_run_tells_the_price_and_the_best_and_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,10 +60,10 @@ def planned(graph: Any, name: str = "lpgnn", **settings: Any) -> Any:
 def test_no_private_value_is_read(name: str) -> None:
     """Features without content and labels that raise are enough, for every method."""
     for graph in (cycle(30), Faceless([(0, 1)], 12)):
-        found = planned(graph, name, **({"question": "0>=0.5"} if name == "answer-pool" else {}))
-        assert found.seconds > 0 and found.memory_mb > 0
+        figures = planned(graph, name, **({"question": "0>=0.5"} if name == "answer-pool" else {}))
+        assert figures.seconds > 0 and figures.memory_mb > 0
         # Noise-to-signal where no signal arrives is infinite, which JSON cannot say as a number.
-        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == name
+        assert json.loads(json.dumps(figures.to_dict(), allow_nan=False))["method"] == name
 
 
 @pytest.mark.parametrize("name", ["lpgnn", "solitude", "heterorr", "feature-rr"])
@@ -79,10 +79,10 @@ def test_how_many_private_features_are_not_0_is_not_counted(name: str) -> None:
 @pytest.mark.parametrize(("epsilon_x", "epsilon_y"), [(1.0, 2.0), (None, 1.0), (math.inf, 1.0), (1.0, math.inf)])
 def test_the_guarantee_is_that_of_the_run_that_follows(epsilon_x: float | None, epsilon_y: float) -> None:
     graph = made.graph()
-    found = planned(graph, epsilon_x=epsilon_x, epsilon_y=epsilon_y)
+    before = planned(graph, epsilon_x=epsilon_x, epsilon_y=epsilon_y)
     method = METHODS["lpgnn"].load_class()(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epochs=1)
-    assert found.guarantee == method.fit(graph, randomness=SecureRandomness()).guarantee
-    assert found.epsilon == {"features": epsilon_x or 0.0, "labels": epsilon_y}
+    assert before.guarantee == method.fit(graph, randomness=SecureRandomness()).guarantee
+    assert before.epsilon == {"features": epsilon_x or 0.0, "labels": epsilon_y}
 
 
 @pytest.mark.parametrize("hops", [0, 2, 8])
@@ -126,9 +126,9 @@ def test_the_size_of_a_report(settings: dict[str, Any], expected: float) -> None
 LISTS = ("solitude", "link-beliefs", "list-sums", "links", "blink", "dprr")
 
 
-def timeless(found: Plan) -> dict[str, Any]:
+def timeless(planned_run: Plan) -> dict[str, Any]:
     """A plan without what a clock measured."""
-    content = found.to_dict()
+    content = planned_run.to_dict()
     assert content.pop("seconds") > 0
     return content
 
@@ -151,13 +151,13 @@ def test_true_links_are_never_looked_at(name: str) -> None:
 def test_the_guarantee_of_a_plan_of_lists_is_that_of_the_run(mode: str) -> None:
     graph = links_made.graph(directed=mode == "directed")
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, "epsilon_y": 2.0, "mode": mode}
-    found = planned(graph, "link-beliefs", **settings)
+    before = planned(graph, "link-beliefs", **settings)
     # Of two friends each may name the other, also where a list is about what begins at its person.
     price = 3.0 if mode == "lower" else 6.0
-    assert found.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
+    assert before.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
     run = METHODS["link-beliefs"].load_class()(**settings).fit(graph, randomness=SecureRandomness())
-    assert found.guarantee == run.guarantee
-    assert found.guarantee.epsilon == pytest.approx(9.0 if mode == "both" else 6.0)
+    assert before.guarantee == run.guarantee
+    assert before.guarantee.epsilon == pytest.approx(9.0 if mode == "both" else 6.0)
 
 
 # ---- how to split a budget ----
@@ -191,17 +191,17 @@ def test_totals_that_are_no_budget_are_refused(total: float) -> None:
 
 
 def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
-    found = planned(cycle(100), "heterorr", epsilon_a=4.0, edges="edge-rand").figures
-    assert found is not None
-    assert (found.nodes, found.private_nodes, found.public_edges) == (100, 100, 0)
-    assert found.protected_pairs == 100 * 99 // 2
-    assert found.false_edges == pytest.approx(4950 / (math.exp(4) + 1), rel=1e-6)
-    assert found.noise["feature-rr"] > 5 * found.noise["multi-bit"]
+    figures = planned(cycle(100), "heterorr", epsilon_a=4.0, edges="edge-rand").figures
+    assert figures is not None
+    assert (figures.nodes, figures.private_nodes, figures.public_edges) == (100, 100, 0)
+    assert figures.protected_pairs == 100 * 99 // 2
+    assert figures.false_edges == pytest.approx(4950 / (math.exp(4) + 1), rel=1e-6)
+    assert figures.noise["feature-rr"] > 5 * figures.noise["multi-bit"]
     assert planned(cycle(100), "feature-rr").figures.protected_pairs == 0  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "said", "unsaid"),
+    ("name", "settings", "advised", "unsaid"),
     [
         ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}, "spend all of it on the label (--epsilon 2)", "delta"),
         ("lpgnn", {"epsilon_x": 8.0, "epsilon_y": 1.0}, "tells at most 4.923 nats", "spend all of it"),
@@ -214,10 +214,10 @@ def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
     ],
 )
 def test_advice_is_given_where_there_is_a_choice(
-    name: str, settings: dict[str, Any], said: str | None, unsaid: str
+    name: str, settings: dict[str, Any], advised: str | None, unsaid: str
 ) -> None:
     advice = planned_here(name, **settings).advice
-    assert any(said in line for line in advice) if said else advice == ()
+    assert any(advised in line for line in advice) if advised else advice == ()
     assert not any(unsaid in line for line in advice)
 
 
@@ -331,30 +331,30 @@ PROMISES = {
 
 
 @pytest.fixture(params=PROMISES)
-def said(request: pytest.FixtureRequest) -> tuple[Promise, Plan]:
+def promise_and_plan(request: pytest.FixtureRequest) -> tuple[Promise, Plan]:
     promise = PROMISES[request.param]
     return promise, planned_here(promise.method, **promise.price)
 
 
-def test_a_plan_says_what_is_promised_to_whom_and_what_it_leans_on(said: tuple[Promise, Plan]) -> None:
+def test_a_plan_says_what_is_promised_to_whom_and_what_it_leans_on(promise_and_plan: tuple[Promise, Plan]) -> None:
     """Pure prices have no delta, a curator's noise has one; figures stand in their family's section alone."""
-    promise, found = said
-    guarantee, sentence = found.guarantee, found.guarantee.sentence()
+    promise, planned_run = promise_and_plan
+    guarantee, sentence = planned_run.guarantee, planned_run.guarantee.sentence()
     assert guarantee.unit.covers == promise.covers
     assert (guarantee.relation, guarantee.model) == (promise.relation, promise.model)
     assert guarantee.epsilon == pytest.approx(promise.total) and guarantee.void is None
     noisy = promise.section == "curator"
     assert guarantee.delta == (1e-5 if noisy else 0.0) and ("plus at most" in sentence) is noisy
-    codes = {one.code for one in guarantee.assumes}
+    codes = {assumption.code for assumption in guarantee.assumes}
     assert promise.assumes <= codes and not promise.never & codes
     assert promise.against in str(guarantee.against)
-    for part in (guarantee.unit.text, promise.against, *(one.sentence for one in guarantee.assumes)):
+    for part in (guarantee.unit.text, promise.against, *(assumption.sentence for assumption in guarantee.assumes)):
         assert part in sentence, part
-    answer = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    answer = json.loads(json.dumps(planned_run.to_dict(), allow_nan=False))
     assert {name for name in ("noise_to_signal", "links", "curator", "release") if answer[name]} == {promise.section}
     assert Guarantee.from_dict(answer["guarantee"]) == guarantee and answer["guarantee_sentence"] == sentence
-    assert found.seconds > 0 and found.memory_mb >= 0 and found.method == promise.method
-    assert (found.report_bytes > 0) is (promise.model == "local")
+    assert planned_run.seconds > 0 and planned_run.memory_mb >= 0 and planned_run.method == promise.method
+    assert (planned_run.report_bytes > 0) is (promise.model == "local")
 
 
 def test_each_private_method_has_a_promise_here() -> None:
@@ -374,9 +374,9 @@ def test_the_noise_beside_ten_neighbours_is_that_of_a_row() -> None:
 
 
 def test_a_release_says_which_mechanism_would_have_the_least_noise() -> None:
-    found = planned_here("feature-rr", epsilon_x=1.0)
-    figures: Any = found.figures
+    planned_run = planned_here("feature-rr", epsilon_x=1.0)
+    figures: Any = planned_run.figures
     assert figures.least_noisy == min(figures.noise, key=figures.noise.__getitem__)
-    assert figures.least_noisy != "feature-rr" and f"features={figures.least_noisy}" in found.advice[0]
+    assert figures.least_noisy != "feature-rr" and f"features={figures.least_noisy}" in planned_run.advice[0]
     best = planned_here("heterorr", epsilon_x=1.0, epsilon_a=math.inf, features=figures.least_noisy)
     assert not any("has the least noise here" in line for line in best.advice)

@@ -40,31 +40,31 @@ def test_all_trials_together_cost_one_collection(name: str) -> None:
     """Item 13: a trial that collected anew would ask for more noise. The best on released validation labels is kept."""
     graph, plain, watched = made.graph(), made.Counted(4), made.Counted(4)
     once = build_method(name, BUDGETS[name], 3).fit(graph, split=made.split_of(graph), randomness=plain)
-    found = tuned(name, graph, randomness=watched)
-    assert len(found.trials) == 4 and watched.asked == plain.asked
-    assert (found.method.ledger, found.method.guarantee) == (once.ledger, once.guarantee)
-    best = max(found.trials, key=lambda trial: trial.score)
-    assert found.settings == best.settings
-    settings = found.method.settings
+    tuning = tuned(name, graph, randomness=watched)
+    assert len(tuning.trials) == 4 and watched.asked == plain.asked
+    assert (tuning.method.ledger, tuning.method.guarantee) == (once.ledger, once.guarantee)
+    best = max(tuning.trials, key=lambda trial: trial.score)
+    assert tuning.settings == best.settings
+    settings = tuning.method.settings
     assert (settings.hidden, settings.learning_rate) == (best.settings["hidden"], best.settings["learning_rate"])
-    assert all(0 <= trial.score <= 1 for trial in found.trials)
+    assert all(0 <= trial.score <= 1 for trial in tuning.trials)
 
 
 @pytest.mark.parametrize("name", ["lpgnn", "solitude", "sage"])
 def test_trials_are_judged_by_released_labels_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 12: once reports are in, no true label decides anything, those of validation nodes included."""
     graph = made.graph()
-    family, kept = METHODS[name].load_family(), []
+    family, results = METHODS[name].load_family(), []
     real = family.collect
 
     def once(*rest: Any, **how: Any) -> Any:
-        kept.append(kept[0] if kept else real(*rest, **how))
-        return kept[0]
+        results.append(results[0] if results else real(*rest, **how))
+        return results[0]
 
     monkeypatch.setattr(family, "collect", once)
-    one = tuned(name, graph)
+    tuning = tuned(name, graph)
     other = tuned(name, made.changed(graph, y=torch.where(graph.y >= 0, (graph.y + 1) % 3, -1)))
-    assert one.trials == other.trials and one.settings == other.settings
+    assert tuning.trials == other.trials and tuning.settings == other.settings
 
 
 SENT = {"lpgnn": "epsilon_x mechanism", "solitude": "epsilon_a mode denoiser", "blink": "degree_share"}
@@ -101,8 +101,8 @@ def test_a_trial_whose_hops_reach_nobody_is_left_out_and_the_reports_serve_the_o
     cut = make_graph(graph.x, graph.edge_index[:, apart], graph.y, graph.schema)
     settings = {"epsilon_x": 2.0, "epsilon_y": 2.0, "epochs": 2, "hidden": 4, "steps_x": 0}
     how: dict[str, Any] = {"split": split, "randomness": SeededRandomness(1)}
-    found = tune("lpgnn", cut, settings, {"steps_y": (4, 0)}, **how)
-    assert [trial.settings for trial in found.trials] == [{"steps_y": 0}] == [found.settings]
+    tuning = tune("lpgnn", cut, settings, {"steps_y": (4, 0)}, **how)
+    assert [trial.settings for trial in tuning.trials] == [{"steps_y": 0}] == [tuning.settings]
     with pytest.raises(InputError, match="no label reaches a training node in 4 hops"):
         tune("lpgnn", cut, settings, {"steps_y": (4,)}, **how)
 
@@ -128,14 +128,14 @@ def tuned_of_proxy_tuning(name: str, graph: Any, proxy: Any, **how: Any) -> Any:
 @pytest.mark.parametrize("name", FAST)
 def test_the_guarantee_is_that_of_one_training(name: str) -> None:
     start, proxy = cm.graph(), cm.graph(seed=9)
-    found = tuned_of_proxy_tuning(name, start, proxy)
-    once = build_method(name, {**FAST[name], **found.settings}, 3)
+    tuning = tuned_of_proxy_tuning(name, start, proxy)
+    once = build_method(name, {**FAST[name], **tuning.settings}, 3)
     once.fit(start, split=cm.split_of(start), randomness=SeededRandomness(5))
-    assert found.method.ledger == once.ledger
-    assert found.method.guarantee.epsilon == once.guarantee.epsilon
-    assert len(found.trials) == 2
-    assert found.settings == max(found.trials, key=lambda trial: trial.score).settings
-    assert "assumes that social-60 is public and was chosen without looking at" in found.how
+    assert tuning.method.ledger == once.ledger
+    assert tuning.method.guarantee.epsilon == once.guarantee.epsilon
+    assert len(tuning.trials) == 2
+    assert tuning.settings == max(tuning.trials, key=lambda trial: trial.score).settings
+    assert "assumes that social-60 is public and was chosen without looking at" in tuning.how
 
 
 def test_the_choice_does_not_look_at_the_private_graph(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,25 +174,25 @@ SPACE = {"learning_rate": Range(0.001, 0.1, log=True), "hidden": Range(2, 64), "
 def test_values_lie_in_their_space(sampler: str) -> None:
     proposed = proposals(SPACE, 30, sampler, 1)
     tried = []
-    for one in proposed:
-        tried.append(one)
+    for settings in proposed:
+        tried.append(settings)
         proposed.tell(0.0)
     assert (len(tried), proposed.total) == (30, 30)
-    assert all(0.001 <= one["learning_rate"] <= 0.1 for one in tried)
-    assert all(isinstance(one["hidden"], int) and 2 <= one["hidden"] <= 64 for one in tried)
-    assert {one["model"] for one in tried} == {"sage", "gcn"}
+    assert all(0.001 <= settings["learning_rate"] <= 0.1 for settings in tried)
+    assert all(isinstance(settings["hidden"], int) and 2 <= settings["hidden"] <= 64 for settings in tried)
+    assert {settings["model"] for settings in tried} == {"sage", "gcn"}
     # Evenly by the logarithm: about half of 30 below the middle; fewer than 5 happens once in 10,000 times at random.
-    assert sum(one["learning_rate"] < 0.01 for one in tried) >= 5
+    assert sum(settings["learning_rate"] < 0.01 for settings in tried) >= 5
 
 
 def take(proposed: Proposals, count: int) -> list[dict[str, Any]]:
     """So many of the proposals, told their scores, and one more that is never told."""
     tried = []
-    for one in proposed:
+    for settings in proposed:
         if len(tried) == count:
             break
         proposed.tell(float(len(tried)))
-        tried.append(one)
+        tried.append(settings)
     return tried
 
 
@@ -200,10 +200,11 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "search.log"
     first = take(proposals(SPACE, 6, "tpe", 0, file, "here"), 4)
     again = proposals(SPACE, 6, "tpe", 0, file, "here")
-    assert [(dict(one), score) for one, score in again.earlier] == [(one, float(at)) for at, one in enumerate(first)]
+    earlier = [(dict(chosen), score) for chosen, score in again.earlier]
+    assert earlier == [(chosen, float(at)) for at, chosen in enumerate(first)]
     rest = take(again, 10)
     assert len(rest) == 2
-    assert not [one for one in rest if one in first]
+    assert not [settings for settings in rest if settings in first]
     # Another search in the same file, by its settings, its space or its seed, starts anew.
     for other in (("there", SPACE, 0), ("here", {"hidden": (1, 2)}, 0), ("here", SPACE, 1)):
         key, space, seed = other

@@ -36,15 +36,15 @@ def side_by_side(method: str = "lpgnn", void: str | None = None) -> Sheet:
 def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void() -> None:
     page = replace(side_by_side(void="known noise"), notes=("A note of the comparison.",))
     html = page_html(page)
-    text = read(html).text
+    whole = read(html).text
     for group in page.groups:
-        assert all(cell in text for entry in group.rows for cell in cells(page, group, entry))
-        assert group.promise.protected in text
-        assert all(f"{head}: {text}" in text for head, text in three_lines(group, "listed below"))
-        assert all(fact in text for fact in assumed_facts(group))
-    assert "VOID, runs so marked protect nobody: known noise." in text
+        assert all(cell in whole for entry in group.rows for cell in cells(page, group, entry))
+        assert group.promise.protected in whole
+        assert all(f"{head}: {text}" in whole for head, text in three_lines(group, "listed below"))
+        assert all(fact in whole for fact in assumed_facts(group))
+    assert "VOID, runs so marked protect nobody: known noise." in whole
     assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
-    assert all(remark in text for remark in (trust.LEGEND, *page.comparable))
+    assert all(remark in whole for remark in (trust.LEGEND, *page.comparable))
     assert len(html.encode()) < 400_000
     hostile = page_html(side_by_side(HOSTILE))
     assert "\x1b" not in hostile and "<script>alert" not in hostile

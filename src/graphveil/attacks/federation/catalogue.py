@@ -59,7 +59,11 @@ FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
 
 
 def require_federation_attack(name: str) -> FederationAttack:
-    """Return an attack by name; raises InputError if it is not one on a federation."""
+    """Return an attack by name.
+
+    Raises:
+        InputError: no attack on a federation has that name.
+    """
     if name not in FEDERATION_ATTACKS:
         raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
     return FEDERATION_ATTACKS[name]
@@ -74,14 +78,16 @@ def simulated(
     unprotected: bool = False,
     name: str | None = None,
 ) -> Recorded:
-    """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent. Raises
-    InputError for an attack that does not fit the setting.
+    """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent.
 
     Args:
         holdings: what each holder has, rows in one order.
         randomness: of shares and noise.
         seed: of weights.
         name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
+
+    Raises:
+        InputError: an attack that does not fit the setting.
     """
     if name is not None and FEDERATION_ATTACKS[name].bare:
         require_shares(setting, name)
@@ -95,12 +101,15 @@ def simulated(
 def attack_federation(
     name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
 ) -> AttackResult:
-    """Return what an attack finds in a simulated run; raises InputError if it cannot judge the data.
+    """Return what an attack finds in a simulated run.
 
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
         nodes: among how many people's pairs pairs are judged.
         seed: of the adversary's draws.
+
+    Raises:
+        InputError: the attack cannot judge the data.
     """
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)

@@ -45,8 +45,7 @@ _SMALLEST = 1e-10
 def feature_recovery(
     view: View, recorded: Recorded, *, victim: str, known_share: float = 0.5, seed: int = 0
 ) -> AttackResult:
-    """Return how well a party tells a holder's features above the mean of the known people from those below. Raises
-    InputError for a share outside (0, 1), fewer than ten people, or features in which people do not differ.
+    """Return how well a party tells a holder's features above the mean of the known people from those below.
 
     Args:
         view: what the party has.
@@ -54,6 +53,9 @@ def feature_recovery(
         victim: another holder.
         known_share: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
             are handed out, nothing need be known.
+
+    Raises:
+        InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
     if not 0 < known_share < 1:
         raise InputError(f"known_share = {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
@@ -103,12 +105,14 @@ def feature_recovery(
 
 
 def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others. Raises
-    InputError for fewer than ten people, or rows that are all alike.
+    """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others.
 
     Args:
         view, recorded, victim: as of `feature_recovery`.
         nodes: among how many people.
+
+    Raises:
+        InputError: fewer than ten people, or rows that are all alike.
     """
     rng = np.random.default_rng([seed, 0x64A])
     places = np.sort(rng.permutation(len(view.people))[:nodes])

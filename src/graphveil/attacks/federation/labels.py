@@ -36,13 +36,15 @@ _TELLING = ("hidden-gradient", "embedding-gradient", "gradient-share", "training
 
 
 def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well a party tells pairs of training nodes of one label from other pairs. Raises InputError for fewer
-    than four training nodes, or all of one label.
+    """Return how well a party tells pairs of training nodes of one label from other pairs.
 
     Args:
         view: what the party has; it is taken to know who trains.
         recorded: the truth, which scores the attack.
         nodes: how many training nodes' pairs are judged.
+
+    Raises:
+        InputError: fewer than four training nodes, or all of one label.
     """
     train = torch.nonzero(recorded.train).squeeze(1)
     rng = np.random.default_rng([seed, 0x1AB])

@@ -28,11 +28,14 @@ YES_NO: Final = ("no", "yes")
 
 
 def parse_columns(value: object, where: str) -> tuple[Column, ...]:
-    """Return the declared columns in order; DataError names a column that holds something else.
+    """Return the declared columns in order.
 
     Args:
         value: name -> what the column may hold, as in a file, or as a `graphveil.files.columns` value.
         where: the declaration's name in messages.
+
+    Raises:
+        DataError: a column that holds something else, by name.
     """
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"columns is {value!r}", where=where, allowed=f"a table of names, each with {_SHAPES}")
@@ -113,12 +116,15 @@ _LONGEST_LINE: Final = 160
 def parse_missing(
     content: Mapping[str, object], columns: tuple[Column, ...], where: str
 ) -> tuple[Missing, tuple[Column, ...]]:
-    """Return what stands for missing values, and the columns with what that makes of them; DataError for a misfit.
+    """Return what stands for missing values, and the columns with what that makes of them.
 
     Args:
         content: a declaration: its key `missing`, and that of each of its columns.
         columns: the declared ones; a missing value that is an answer of its own is one more of theirs.
         where: the declaration's name in messages.
+
+    Raises:
+        DataError: what does not fit the columns.
     """
     pairs = _listed(content, where)
     if not columns:

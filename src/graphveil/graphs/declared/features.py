@@ -80,8 +80,7 @@ def declaration_of(
     binary: bool = False,
     directed: bool = False,
 ) -> tuple[Declaration, tuple[str, ...]]:
-    """Return what a caller declared, and one note for each default. InputError: a fact is unknown, wrong, said twice or
-    not declared; shows the line that declares it.
+    """Return what a caller declared, and one note for each default.
 
     Args:
         call: the call to show in messages, such as "from_pyg(data".
@@ -89,6 +88,9 @@ def declaration_of(
         facts: the keywords of `Declared`, or, with `columns`, of `DeclaredColumns`.
         binary: whether the features have the type bool.
         directed: whether edges have a direction unless something else is declared.
+
+    Raises:
+        InputError: a fact is unknown, wrong, said twice or not declared; shows the line that declares it.
     """
     where = call.split("(")[0]
     keywords = get_type_hints(DeclaredColumns if columns else Declared)

@@ -58,12 +58,15 @@ class KnownIds:
 
 
 def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
-    """Return the place [rows] of each id of a column among the people; DataError names the row of no or nobody's id.
+    """Return the place [rows] of each id of a column among the people.
 
     Args:
         table, column: where the ids stand.
         people: whose they are.
         engine: works on blocks of rows.
+
+    Raises:
+        DataError: an id is missing or nobody's; names the row.
     """
     blocks, numbers = Blocks(table.rows, _ROWS), people.numbers
     whole = holds_numbers(table, column)

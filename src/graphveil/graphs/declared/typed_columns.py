@@ -30,8 +30,7 @@ def encode_columns(
     clip: bool,
     in_file: bool = True,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the encoded columns, float32 [n, width], and notes on what was changed. DataError: a cell holds something
-    else than was declared; names the table, the line and the column.
+    """Return the encoded columns, float32 [n, width], and notes on what was changed.
 
     Args:
         nodes: the table, one row a node.
@@ -39,6 +38,9 @@ def encode_columns(
         missing: column -> what stands for a missing value.
         clip: whether numbers outside their range are moved to the nearer end; else they are refused.
         in_file: whether columns are declared in a file, else in Python.
+
+    Raises:
+        DataError: a cell holds something else than was declared; names the table, the line and the column.
     """
     encoded = np.zeros((nodes.rows, width_of(columns)), np.float32)
     moved, filled = 0, []

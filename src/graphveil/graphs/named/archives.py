@@ -27,12 +27,15 @@ _PLAIN: Final = "biuf"
 
 
 def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> list[np.ndarray]:
-    """Return arrays of an npz file; DataError where it is damaged, lacks one, holds objects in it, or is too large.
+    """Return arrays of an npz file.
 
     Args:
         path: of the file.
         names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
+
+    Raises:
+        DataError: the file is damaged, lacks an array, holds objects, or is too large.
     """
     require_file(path, packed=True)
     try:
@@ -70,11 +73,14 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
 
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return what a gzip file unpacks to; DataError where it is damaged, or unpacks to more than `largest` bytes.
+    """Return what a gzip file unpacks to.
 
     Args:
         path: of the file.
         largest: as said.
+
+    Raises:
+        DataError: the file is damaged, or unpacks to more than `largest` bytes.
     """
     require_file(path, packed=True)
     try:
@@ -96,11 +102,14 @@ def whole_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
-    """Return numbers as int64; ValueError where that would change one.
+    """Return numbers as int64.
 
     Args:
         values: numbers of any type and shape.
         what: their name in the message.
+
+    Raises:
+        ValueError: a number would change.
     """
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)

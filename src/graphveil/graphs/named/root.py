@@ -46,13 +46,15 @@ class DataRoot:
 
     def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
         """Return a folder below, once all files are in it; what is absent is fetched through a temporary sibling.
-        MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
 
         Args:
             folder: where the files belong; only read when they are all there, so it may be read-only.
             files: their paths inside the folder.
             name: the data set, for messages.
             fetch: writes the files into the folder it is given; None where no program can download them.
+
+        Raises:
+            MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
         """
         place = self.path / folder
         if not _absent(place, files):
@@ -104,10 +106,13 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
 
 
 def download(url: str, target: Path, progress: ProgressCallback) -> Path:
-    """Download one file, certificates checked; OSError: no connection, an early end, or over `LARGEST_DOWNLOAD` bytes.
+    """Download one file, certificates checked.
 
     Args:
         url, target, progress: from where, to where, who hears of the bytes.
+
+    Raises:
+        OSError: no connection, an early end, or over `LARGEST_DOWNLOAD` bytes.
     """
     import urllib.request
 

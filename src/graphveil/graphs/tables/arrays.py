@@ -55,11 +55,14 @@ def is_binary(x: object) -> bool:
 
 
 def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str, ...]]:
-    """Return features [n, d] as float32 in the declared range, and what was changed; DataError for what does not fit.
+    """Return features [n, d] as float32 in the declared range, and what was changed.
 
     Args:
         x: a matrix of numbers or truths, dense or sparse.
         declared: range, and whether values outside it are clipped.
+
+    Raises:
+        DataError: what does not fit.
     """
     rows = None if x is None else rows_of(x)
     matrix: Any = rows if rows is not None else array_of(x)
@@ -94,12 +97,15 @@ def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown; DataError for anything else.
+    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown.
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
         nodes: n.
         classes: the c declared names.
+
+    Raises:
+        DataError: anything else.
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)
@@ -135,7 +141,11 @@ def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
 
 
 def read_ends(edge_index: object) -> np.ndarray:
-    """Return edges as whole numbers [2, E]; DataError for another shape or type."""
+    """Return edges as whole numbers [2, E].
+
+    Raises:
+        DataError: another shape or type.
+    """
     ends = array_of(edge_index)
     if ends.size == 0 and ends.ndim == 2 and ends.shape[0] == 2:
         return ends.astype(np.int64)
@@ -147,7 +157,11 @@ def read_ends(edge_index: object) -> np.ndarray:
 
 
 def read_masks(masks: Mapping[str, object]) -> dict[Mask, np.ndarray]:
-    """Return the parts of a split, each bool [n]; DataError for an unknown name, or several splits."""
+    """Return the parts of a split, each bool [n].
+
+    Raises:
+        DataError: an unknown name, or several splits.
+    """
     split: dict[Mask, np.ndarray] = {}
     for key in masks:
         if key not in MASKS:
@@ -204,12 +218,15 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
 
 def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence[str] | None = None) -> Table:
-    """Return columns of values as a table; DataError where they are not equally long, or not of people's values.
+    """Return columns of values as a table.
 
     Args:
         columns: name and values of each.
         title: the name of the table in messages.
         row_names: what messages call its rows; default: by number.
+
+    Raises:
+        DataError: the columns are not equally long, or not of people's values.
     """
     series = {name: _column(title, name, values) for name, values in columns.items()}
     if len({len(values) for values in series.values()}) > 1:

@@ -28,10 +28,13 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return the columns of a csv or parquet file; DataError where they cannot be names, or are values.
+    """Return the columns of a csv or parquet file.
 
     Args:
         path: of the file.
+
+    Raises:
+        DataError: the columns cannot be names, or are values.
     """
     # As if packed: whether it is compressed would show in its first eight bytes, which may go beyond its first line.
     require_file(path, packed=True)

@@ -88,7 +88,11 @@ class Table:
         return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
 
     def column(self, name: str) -> polars.Series:
-        """Return a column by name; DataError where there is none."""
+        """Return a column by name.
+
+        Raises:
+            DataError: no column has that name.
+        """
         return self.part(name, Block(0, 0, self.rows))
 
     def part(self, name: str, block: Block) -> polars.Series:
@@ -158,8 +162,7 @@ class Table:
         return series.cast(polars.String)
 
     def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
-        """Return cells as an Enum of the declared names, null where one is empty; DataError names file and line of
-        another.
+        """Return cells as an Enum of the declared names, null where one is empty.
 
         Whole numbers that stand with a point, as pandas writes them beside missing ones, are taken as whole ones where
         all of them are declared so.
@@ -168,6 +171,9 @@ class Table:
             cells: of the column `name`, as text.
             declared: the names.
             what: what a cell is not, in messages.
+
+        Raises:
+            DataError: another name; gives file and line.
         """
         names = polars.Enum(declared)
         for text in (cells, whole_texts(cells)):
@@ -182,11 +188,14 @@ class Table:
     def filled_numbers(
         self, name: str, stand: float | None = None, remedy: str | None = None
     ) -> tuple[polars.Series, int]:
-        """Return a column as finite Float64, and how many were missing; DataError names the line of another value.
+        """Return a column as finite Float64, and how many were missing.
 
         Args:
             name: of the column.
             stand: what stands for a missing value; None: it is refused, with `remedy`.
+
+        Raises:
+            DataError: another value; names its line.
         """
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
@@ -208,10 +217,13 @@ _NO_WORD: Final = "leave the cell empty where a value is missing"
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both are there.
+    """Return the file `stem.csv` or `stem.parquet` in a folder, or None.
 
     Args:
         folder, stem: where, and the name without its ending.
+
+    Raises:
+        DataError: both files are there.
     """
     there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
@@ -221,10 +233,13 @@ def find_table(folder: Path, stem: str) -> Path | None:
 
 
 def require_table(folder: Path, stem: str) -> Path:
-    """As `find_table`; DataError where there is none.
+    """As `find_table`.
 
     Args:
         folder, stem: as there.
+
+    Raises:
+        DataError: neither file is there.
     """
     path = find_table(folder, stem)
     if path is None:
@@ -233,7 +248,11 @@ def require_table(folder: Path, stem: str) -> Path:
 
 
 def read_table(path: Path) -> Table:
-    """Read a csv (UTF-8, comma, one header line) or parquet file; DataError where any of it is damaged."""
+    """Read a csv (UTF-8, comma, one header line) or parquet file.
+
+    Raises:
+        DataError: any of it is damaged.
+    """
     table = open_table(path, in_memory=None)
     if not isinstance(table.frame, polars.LazyFrame):
         return table

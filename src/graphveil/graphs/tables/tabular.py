@@ -51,13 +51,16 @@ class People:
 
 
 def read_people(nodes: Table, entries: Table | None, declared: Declaration, origin: Origin) -> People:
-    """Read everything but the edges; DataError names the table and, where there is one, the row.
+    """Read everything but the edges.
 
     Args:
         nodes: one row a node.
         entries: one row for each sparse feature entry; None: features are columns of `nodes`.
         declared: what is public of them.
         origin: where they came from.
+
+    Raises:
+        DataError: a table does not fit; names it and, where there is one, the row.
     """
     ids = _ids(nodes, declared.id)
     y, label_notes = _labels(nodes, declared)
@@ -81,13 +84,16 @@ class ListedEdges:
 
 
 def list_edges(edges: Table, people: People, declared: Declaration, engine: Engine = LOCAL) -> ListedEdges:
-    """Read the edges, block by block; the table is no longer needed afterwards. DataError names it and the row.
+    """Read the edges, block by block; the table is no longer needed afterwards.
 
     Args:
         edges: one row an edge.
         people: from `read_people`.
         declared: what is public of them.
         engine: works on blocks of rows.
+
+    Raises:
+        DataError: an edge does not fit; names the table and the row.
     """
     source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
     public = None
@@ -99,13 +105,16 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
 def join_people(
     people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
 ) -> GraphParts:
-    """Return the graph of people and their edges; DataError where features or labels are not as declared.
+    """Return the graph of people and their edges.
 
     Args:
         people, edges: from `read_people` and `list_edges`.
         declared: what is public of them.
         origin: where they came from.
         release: what a published graph says about itself.
+
+    Raises:
+        DataError: features or labels are not as declared.
     """
     edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)
     public = None

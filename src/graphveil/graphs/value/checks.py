@@ -30,7 +30,11 @@ def check_parts(parts: GraphParts) -> GraphParts:
 
 
 def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
-    """Return the schema of a graph; InputError where nodes have several labels each: reports and sums are about one."""
+    """Return the schema of a graph.
+
+    Raises:
+        InputError: nodes have several labels each: reports and sums are about one.
+    """
     schema: GraphSchema = graph.schema
     if graph.y is None or graph.y.ndim != 1:
         raise InputError(
@@ -155,11 +159,14 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
-    """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError: not one for each node, or one twice.
+    """Return ids as texts, the same for 1, "1" and 1.0, or None.
 
     Args:
         ids: texts or whole numbers, in row order.
         nodes: n.
+
+    Raises:
+        DataError: not one id for each node, or one twice.
     """
     if ids is None:
         return None

@@ -35,14 +35,16 @@ def normalise_edges(
 def merge_edges(
     source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions. DataError: an edge names
-    a node that does not exist.
+    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
 
     Args:
         source, target, nodes, directed: as the module says.
 
     Returns:
         edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
+
+    Raises:
+        DataError: an edge names a node that does not exist.
     """
     _require_ends(source, target, nodes)
     # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.

@@ -32,9 +32,12 @@ class ImageShape:
             raise InputError(what, where="ImageShape", allowed=f"different places below {pixels}")
 
     def images(self, features: np.ndarray) -> np.ndarray:
-        """Return pictures [m, rows, columns] of features [m, d]; InputError for another d.
+        """Return pictures [m, rows, columns] of features [m, d].
 
         A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
+
+        Raises:
+            InputError: another d.
         """
         if features.shape[1] != len(self.places):
             allowed = f"{len(self.places)}, one for each place"

@@ -70,7 +70,11 @@ class Release:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
-        """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, InputError: anything else.
+        """
         from graphveil.privacy import Guarantee
 
         return cls(

@@ -183,8 +183,10 @@ class CuratorPrivacy:
         return "nodes" if self.nodes else "edges"
 
     def unit_for(self, schema: GraphSchema) -> Unit:
-        """Return the unit in a graph of this kind; raises InputError for "edge" in a directed graph, where an edge is
-        one entry.
+        """Return the unit in a graph of this kind.
+
+        Raises:
+            InputError: "edge" in a directed graph, where an edge is one entry.
         """
         # In a directed graph one edge is one entry: the sqrt(2) of both would be noise for nothing.
         if self.unit == "edge" and schema.directed:

@@ -53,8 +53,10 @@ class QuestionPrivacy(LocalPrivacy):
         return NotCollected()
 
     def question_for(self, schema: GraphSchema) -> Question:
-        """Return what makes the answers; raises InputError where the schema has no such column, or it cannot be asked
-        so.
+        """Return what makes the answers.
+
+        Raises:
+            InputError: the schema has no such column, or it cannot be asked so.
         """
         domain = VectorDomain(schema.dimension, schema.low, schema.high)
         return question_from(self.question, float(self.epsilon_x or 0.0), domain, schema.columns)

@@ -128,11 +128,14 @@ class Account(OneProcess):
         return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
-        """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError without room.
+        """Book a collection that was handed in, unless this account has paid for it.
 
         Args:
             digest: of the collection.
             spends: what it costs.
+
+        Raises:
+            BudgetError: the budget has no room.
         """
         spends = tuple(spends)
         with self.held:
@@ -161,11 +164,14 @@ class Account(OneProcess):
             self.follow(reports.paid, spends)
 
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
-        """Book what devices have paid for a task, less what is booked already. Raises BudgetError without room.
+        """Book what devices have paid for a task, less what is booked already.
 
         Args:
             paid: what stands behind the reports.
             spends: what one report costs.
+
+        Raises:
+            BudgetError: the budget has no room.
         """
         with self.held:
             try:

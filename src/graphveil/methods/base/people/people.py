@@ -168,7 +168,11 @@ class Records:
 
     @staticmethod
     def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Records:
-        """Return what the two above gave; raises KeyError or InputError for anything else."""
+        """Return what the two above gave.
+
+        Raises:
+            KeyError, InputError: anything else.
+        """
         rows = {name.removeprefix("rows."): t for name, t in tensors.items() if name.startswith("rows.")}
         names, places, own = tensors["names"], tensors["places"].tolist(), int(facts["own"])
         counts = {len(value) for value in rows.values()} or {0}
