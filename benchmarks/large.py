@@ -11,6 +11,7 @@ entries, 1,000 sparse features; they are made once and read through memory maps.
     hop            one private hop of 64 columns beside the plain product, the least of two
     edge-rand      three false edges for ten true ones
     class-sums     geometric noise, `--epochs`
+    products       ten plain products of 8 columns: how seconds grow where only memory is far
     labels         label propagation
     gap            2 hops of 16 columns, `--epochs` for each network
     link-beliefs   3 reported entries a person, on a graph of its own
@@ -284,6 +285,17 @@ def hop(folder: Path, nodes: int, epochs: int) -> Row:
     return {**ours, "plain": plain["cpu"], "ratio": ours["cpu"] / plain["cpu"], "rows": built["cpu"]}
 
 
+def products(folder: Path, nodes: int, epochs: int) -> Row:
+    """Multiply the matrix of the edges by 8 columns, ten times."""
+    import torch
+
+    from graphveil.aggregation import normalised
+
+    matrix = normalised(torch.from_numpy(np.load(folder / "edges.npy", mmap_mode="c")), nodes)
+    x = torch.ones(nodes, CLASSES)
+    return work(lambda _: [matrix.forward.times(x) for _ in range(10)])[0]
+
+
 def gap(folder: Path, nodes: int, epochs: int) -> Row:
     """Fit GAP, one relationship hidden at epsilon 4."""
     from graphveil.methods.curator.gap import GAP
@@ -402,6 +414,7 @@ CELLS: dict[str, Cell] = {
     "hop": hop,
     "edge-rand": edge_rand,
     "class-sums": class_sums,
+    "products": products,
     "labels": labels,
     "gap": gap,
     "link-beliefs": link_beliefs,

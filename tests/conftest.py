@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Generator
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
 
 # The key store of whoever runs the tests is not for the secrets of made-up people.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+
+# Nor is the user's cache for what tests plan.
+if "XDG_CACHE_HOME" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="graphveil-cache-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 # Kernels of a GPU run on the CPU where there is none, by Triton's interpreter. Read when they are first imported.
 if not Path("/dev/nvidiactl").exists():

@@ -23,6 +23,28 @@ def test_a_late_module_is_imported_by_its_first_attribute_and_has_what_it_has_th
         late.nothing  # noqa: B018
 
 
+def test_what_dp_accounting_rarely_needs_loads_with_its_use_and_every_epsilon_is_the_same() -> None:
+    # Each in a process of its own: with SciPy's modules loaded before, nothing stands in for them.
+    script = """
+import sys
+from graphveil.privacy.accounting.pipeline import Descent, Hops, pipeline_epsilon
+parts, noise = (Descent(steps=20, rate=0.1),), {"training": (1.0,)}
+epsilons = [pipeline_epsilon(parts, noise, 1e-5, accountant=name) for name in ("pld", "rdp")]
+light = not {"scipy.signal", "scipy.stats"} & set(sys.modules)
+epsilons.append(pipeline_epsilon((*parts, Hops(count=1)), {**noise, "hops": (2.0,)}, 1e-5))
+import dp_accounting
+from scipy import stats
+epsilons += [dp_accounting.get_epsilon_gaussian(1.0, 1e-5), float(stats.norm.cdf(1.0))]
+assert stats.norm is sys.modules["scipy.stats"].norm
+print(light, [epsilon.hex() for epsilon in epsilons])
+"""
+    lines = [
+        subprocess.run([sys.executable, "-c", before + script], capture_output=True, text=True, check=True).stdout
+        for before in ("", "import scipy.signal, scipy.stats, dp_accounting")
+    ]
+    assert lines[0].startswith("True") and lines[1].startswith("False") and lines[0][4:] == lines[1][5:]
+
+
 def test_no_module_of_a_light_room_loads_torch() -> None:  # 2 CPU s: imports every module of four rooms
     script = """
 import importlib, pkgutil, sys

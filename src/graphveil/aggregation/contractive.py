@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import FineNormal
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

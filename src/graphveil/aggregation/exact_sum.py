@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation.grid import GridRows
 from graphveil.aggregation.propagation import received
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

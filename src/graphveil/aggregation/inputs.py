@@ -36,12 +36,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation.propagation import Adjacency, propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
 from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.errors import InputError
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

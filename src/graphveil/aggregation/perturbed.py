@@ -39,7 +39,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import dp_accounting, torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,8 +169,6 @@ class PerturbedSum:
 
     def event(self) -> DpEvent:
         """All hops as a dp-accounting event, up to the table's rounding (see `epsilon`)."""
-        import dp_accounting
-
         if min(self.sigmas) == 0.0:
             # Never an event of noise 0, which an accountant might take for no release: the price is infinite.
             return dp_accounting.NonPrivateDpEvent()

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from graphveil.aggregation.shared import Dense, as_tensor, overlap, require_room, rows_of
 from graphveil.aggregation.sparse import Rows, SparseMatrix
 from graphveil.engine import LOCAL, Blocks, Engine, Mapped, room_beside
 from graphveil.errors import InputError
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 from graphveil.runtime.sorted_arrays import HALF, packed
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from graphveil.aggregation.shared import as_tensor, room, widened
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.engine.contract import VALUES, Shared
 from graphveil.errors import InputError
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

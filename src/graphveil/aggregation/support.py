@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
-from graphveil.runtime.late import quiet, torch
+from graphveil.runtime.late import quiet, sparse, torch
 from graphveil.runtime.sorted_arrays import distinct
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Support:
         starts, indices, rows = _int32(np.concatenate([[0], np.cumsum(counts)])), _int32(source), _int32(target)
         # Entries as values: the transpose holds where each of its own was. It is made by counting, without a sort.
         entries = np.arange(codes.size, dtype=np.int32)
-        back = csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
+        back = sparse.csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
         symmetric = bool(np.array_equal(back.indptr, starts) and np.array_equal(back.indices, indices))
         with quiet():
             zeros = torch.zeros(codes.size)

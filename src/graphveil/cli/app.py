@@ -6,20 +6,13 @@ import gc
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 import graphveil
-from graphveil.cli import advise, attack, audit, demo, explain, mechanisms, release, report, reproduce, studio
 from graphveil.cli.base.console import complain, suggested
-from graphveil.cli.collect import command as collect
-from graphveil.cli.collect import device
-from graphveil.cli.compare import command as compare
-from graphveil.cli.data import command as data
-from graphveil.cli.federation import command as federation
-from graphveil.cli.train import command as train
-from graphveil.cli.train import configured, plan, tune
 from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -58,34 +51,37 @@ def main(args: Sequence[str] | None = None) -> int:
     return int(code or DONE)
 
 
+# Each command, a function of its name, and each group of commands, with the module that it is in. A command loads its
+# own module alone.
 _COMMANDS = {
-    command.__name__.replace("_", "-"): command
-    for command in (
-        demo.demo,
-        train.train,
-        tune.tune,
-        train.predict,
-        advise.advise,
-        plan.plan,
-        compare.compare,
-        compare.compare_runs,
-        release.release,
-        attack.attack,
-        report.report,
-        reproduce.reproduce,
-        audit.audit,
-        explain.explain,
-        studio.studio,
-    )
+    "demo": "demo",
+    "train": "train.command",
+    "tune": "train.tune",
+    "predict": "train.command",
+    "advise": "advise",
+    "plan": "train.plan",
+    "compare": "compare.command",
+    "compare-runs": "compare.command",
+    "release": "release",
+    "attack": "attack",
+    "report": "report",
+    "reproduce": "reproduce",
+    "audit": "audit",
+    "explain": "explain",
+    "studio": "studio",
 }
 _GROUPS = {
-    "config": configured.group,
-    "data": data.group,
-    "mechanisms": mechanisms.group,
-    "federation": federation.group,
-    "collect": collect.group,
-    "device": device.group,
+    "config": "train.configured",
+    "data": "data.command",
+    "mechanisms": "mechanisms",
+    "federation": "federation.command",
+    "collect": "collect.command",
+    "device": "collect.device",
 }
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(import_module(f"graphveil.cli.{module}"), name.replace("-", "_"))
 
 
 def build(args: Sequence[str] = ()) -> typer.Typer:
@@ -93,14 +89,15 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
     only = args[0] if args and args[0] in {*_COMMANDS, *_GROUPS} else None
     app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
     app.callback()(_common)
-    for name, command in _COMMANDS.items():
+    for name, module in _COMMANDS.items():
         if only in (None, name):
+            command = _named(module, name)
             # Typer keeps line breaks in all paragraphs but the first: the terminal shall wrap them.
             paragraphs = (" ".join(paragraph.split()) for paragraph in (command.__doc__ or "").split("\n\n"))
             app.command(name, epilog=EPILOG, help="\n\n".join(paragraphs))(command)
-    for name, group in _GROUPS.items():
+    for name, module in _GROUPS.items():
         if only in (None, name):
-            app.add_typer(group(), name=name)
+            app.add_typer(_named(module, "group")(), name=name)
     return app
 
 

@@ -120,7 +120,7 @@ class VFGNN:
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
-        with self._publication.held:
+        with self._publication.lock:
             if self._publication.begun:
                 raise BudgetError(
                     "this federation has already run", where="ledger", remedy="make a new VFGNN; it publishes again"

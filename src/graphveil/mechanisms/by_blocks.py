@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.mechanisms.base.category import CategoryMechanism, Labels, open_labels
@@ -21,7 +20,7 @@ from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.features.privunit import PrivUnit
 from graphveil.mechanisms.public import Public, PublicLabels
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism[Any]
 Array: TypeAlias = npt.NDArray[Any]
@@ -84,11 +83,11 @@ class _ReportsOfBlock:
             reports = self.mechanism.randomize(values, randomness=key.stream())
         return type(reports), {name: part.numpy() for name, part in reports.to_tensors().items()}
 
-    def _sparse(self, block: Block, starts: Array, columns: Array, entries: Array) -> scipy.sparse.csr_matrix:
+    def _sparse(self, block: Block, starts: Array, columns: Array, entries: Array) -> sparse.csr_matrix:
         own = starts[block.start : block.stop + 1]
         stored = slice(int(own[0]), int(own[-1]))
         shape = (block.stop - block.start, self.mechanism.dimension)  # type: ignore[union-attr]
-        return scipy.sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
+        return sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
 
 
 def _joined(reports: Iterable[tuple[Any, dict[str, Array]]], blocks: Blocks) -> Any:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 
@@ -43,26 +44,67 @@ def homes_of(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 class LateModule:
-    """A module, of this full name, that is imported when an attribute of it is first asked for."""
+    """A module, of this full name, that is imported when an attribute of it is first asked for.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    Args:
+        later: modules that it imports and few calls need; they load when something of them is used.
+    """
+
+    def __init__(self, name: str, *, later: tuple[str, ...] = ()) -> None:
+        self._name, self._later = name, later
 
     def __getattr__(self, attribute: str) -> object:
         # Stored, because every use asks; the import system waits for a thread that is still loading it.
         library = self.__dict__.get("library")
         if library is None:
-            library = self.__dict__["library"] = import_module(self._name)
+            with _stood_in(self._later):
+                library = self.__dict__["library"] = import_module(self._name)
         return getattr(library, attribute)
 
 
+class _LateName:
+    """A function or object of a module; calling it, or asking it for an attribute, loads the module."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._attribute = module, name
+
+    def __call__(self, *args: object, **options: object) -> object:
+        return getattr(import_module(self._module), self._attribute)(*args, **options)
+
+    def __getattr__(self, attribute: str) -> object:
+        return getattr(getattr(import_module(self._module), self._attribute), attribute)
+
+
+class _StandIn(ModuleType):
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what the import system looks for
+        return _LateName(self.__name__, name)
+
+
+@contextmanager
+def _stood_in(names: Sequence[str]) -> Iterator[None]:
+    """Let an import inside the block bind stand-ins for modules that are not loaded yet; afterwards they are absent."""
+    absent = [name for name in names if name not in sys.modules]
+    sys.modules.update({name: _StandIn(name) for name in absent})
+    try:
+        yield
+    finally:
+        for name in absent:
+            if isinstance(sys.modules.get(name), _StandIn):
+                del sys.modules[name]
+
+
 if TYPE_CHECKING:
+    import dp_accounting as dp_accounting
     import polars as polars
     import torch as torch
     from scipy import sparse as sparse
     from scipy import special as special
     from torch import Tensor as Tensor
 else:
+    # Its products of two laws and a few mechanisms are all that use these, which take longer to load than an account.
+    dp_accounting = LateModule("dp_accounting", later=("scipy.signal", "scipy.stats"))
     polars = LateModule("polars")
     sparse = LateModule("scipy.sparse")
     special = LateModule("scipy.special")

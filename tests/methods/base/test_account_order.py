@@ -182,12 +182,12 @@ def test_the_first_release_brings_its_ledger_and_a_second_one_costs_as_much_agai
 
 
 def test_a_release_does_not_take_the_place_of_what_was_paid() -> None:
-    held = account(2.0)
-    held.collect([spend()], lambda: Sent("a"))
-    held.adopt("of others", Ledger.open({"features": (1.0, 0.0)}).spend(spend()))
-    assert held.ledger.total("features") == (2.0, 0.0)
+    payer = account(2.0)
+    payer.collect([spend()], lambda: Sent("a"))
+    payer.adopt("of others", Ledger.open({"features": (1.0, 0.0)}).spend(spend()))
+    assert payer.ledger.total("features") == (2.0, 0.0)
     with pytest.raises(BudgetError, match="spent already"):
-        held.buy([spend()], unread)
+        payer.buy([spend()], unread)
 
 
 def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:

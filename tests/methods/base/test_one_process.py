@@ -35,40 +35,40 @@ def unread() -> None:
 
 
 def test_a_pickled_account_pays_for_nothing_and_a_copy_is_the_account() -> None:
-    held = account()
-    assert copy.copy(held) is held and copy.deepcopy(held) is held
+    payer = account()
+    assert copy.copy(payer) is payer and copy.deepcopy(payer) is payer
     for _ in range(2):
-        again = pickle.loads(pickle.dumps(held))
+        again = pickle.loads(pickle.dumps(payer))
         with pytest.raises(BudgetError, match="copy from another process or a pickle"):
             again.buy([spend()], unread)
-        held = again
+        payer = again
     assert again.ledger == account().ledger and not again.ledger.spends
 
 
 def test_a_pickled_account_knows_what_was_paid() -> None:
-    held = account()
-    held.collect([spend()], lambda: _Sent("a"))
-    again = pickle.loads(pickle.dumps(held))
+    payer = account()
+    payer.collect([spend()], lambda: _Sent("a"))
+    again = pickle.loads(pickle.dumps(payer))
     again.recognise("a", [spend()])
-    assert again.ledger == held.ledger
+    assert again.ledger == payer.ledger
     with pytest.raises(BudgetError):
         again.recognise("b", [spend()])
 
 
 def test_a_ledger_on_disk_serves_every_process(tmp_path: Path) -> None:
-    held = Account(LedgerFile(tmp_path / "ledger.json").open(account().ledger))
-    pickle.loads(pickle.dumps(held)).pay(spend())
+    payer = Account(LedgerFile(tmp_path / "ledger.json").open(account().ledger))
+    pickle.loads(pickle.dumps(payer)).pay(spend())
     with pytest.raises(BudgetError, match="spent already"):
-        held.buy([spend()], unread)
+        payer.buy([spend()], unread)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_pays_for_nothing() -> None:
-    held, (reader, writer) = account(), os.pipe()
+    payer, (reader, writer) = account(), os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            held.buy([spend()], lambda: os.write(writer, b"read"))
+            payer.buy([spend()], lambda: os.write(writer, b"read"))
         except BudgetError:
             os.write(writer, b"refused")
         finally:
@@ -79,7 +79,7 @@ def test_a_forked_process_pays_for_nothing() -> None:
 
 def test_threads_are_paid_after_each_other() -> None:
     """Both see a full budget before either has paid: without the lock both would read."""
-    held, both = account(), threading.Barrier(2, timeout=0.3)
+    payer, both = account(), threading.Barrier(2, timeout=0.3)
 
     class Slow:
         def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
@@ -87,11 +87,11 @@ def test_threads_are_paid_after_each_other() -> None:
                 both.wait()
             return replace(paid, account=None)
 
-    held.ledger, reads = replace(held.ledger, account=Slow()), []
+    payer.ledger, reads = replace(payer.ledger, account=Slow()), []
 
     def ask() -> None:
         try:
-            held.buy([spend()], lambda: reads.append(1))
+            payer.buy([spend()], lambda: reads.append(1))
         except BudgetError:
             return
 
@@ -100,7 +100,7 @@ def test_threads_are_paid_after_each_other() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert reads == [1] and len(held.ledger.spends) == 1
+    assert reads == [1] and len(payer.ledger.spends) == 1
 
 
 def test_a_pickled_estimator_predicts_and_collects_nothing(graph: Graph) -> None:

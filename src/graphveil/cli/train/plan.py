@@ -45,7 +45,6 @@ def plan(
 
     from graphveil.graphs import load_parts
     from graphveil.graphs.load import is_name
-    from graphveil.methods.advise.goal import wanted
     from graphveil.methods.registry import plan
     from graphveil.reports.base.drawing import picture_json
     from graphveil.reports.base.parties import parties_of
@@ -56,6 +55,8 @@ def plan(
         declared = None if is_name(data) else graph.schema.private
         goal_result = None
         if goal is not None:
+            from graphveil.methods.advise.goal import wanted  # loads what it rehearses
+
             # The pilot is public or paid for, by its owner's word.
             parts = None if pilot is None else load_parts(pilot, source.data_root, progress=progress)
             goal_result = wanted(

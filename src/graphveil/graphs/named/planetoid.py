@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.runtime.late import quiet
 from graphveil.runtime.progress import ProgressCallback
 
 _URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -97,7 +97,7 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
             download(f"{_URL}/{file}", target / file, tell)
 
     folder = root.ensure(f"pyg/Planetoid/{about.folder}/raw", files, name=name, fetch=fetch)
-    data = _read(folder, files, name, about.sha256)
+    data = _read(folder, files, name, about)
     edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
     return check_parts(GraphParts(compact_dense(data.x), edge_index, data.y, schema, masks=data.masks))
@@ -113,17 +113,30 @@ class _Read:
     masks: dict[Mask, np.ndarray]
 
 
-def _read(folder: Path, files: tuple[str, ...], name: str, expected: str) -> _Read:
+def _read(folder: Path, files: tuple[str, ...], name: str, about: _Set) -> _Read:
     contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
     # Before the first byte is unpickled: afterwards it would be too late.
-    _check_bytes(folder, b"".join(contents), name, expected)
+    _check_bytes(folder, b"".join(contents), name, about.sha256)
     *pickled, listed = contents
     try:
-        with quiet():  # the published pickles name modules that SciPy has since moved
-            x, tx, allx, _, ty, ally, graph = (pickle.loads(content, encoding="latin1") for content in pickled)
-        return _joined(x.shape[0], (allx, tx), (ally, ty), graph, np.array(listed.split(), dtype=np.int64))
+        x, tx, allx, _, ty, ally, graph = (_Unpickler(BytesIO(it), encoding="latin1").load() for it in pickled)
+        test = np.array(listed.split(), dtype=np.int64)
+        return _joined(len(x.indptr) - 1, about.dimension, (allx, tx), (ally, ty), graph, test)
     except Exception as error:  # whatever a damaged pickle raises
         raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
+
+
+class _Rows:
+    """A pickled SciPy matrix of compressed rows: its arrays, without SciPy, which loads longer than all files."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return _Rows if module.startswith("scipy.") else super().find_class(module, name)
 
 
 def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None:
@@ -138,14 +151,22 @@ def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None
         )
 
 
-def _joined(train: int, features: tuple[Any, Any], classes: tuple[Any, Any], graph: Any, test: np.ndarray) -> _Read:
+def _joined(
+    train: int,
+    dimension: int,
+    features: tuple[_Rows, _Rows],
+    classes: tuple[np.ndarray, np.ndarray],
+    graph: Any,
+    test: np.ndarray,
+) -> _Read:
     """Return the graph of pickled (other nodes, test nodes), of which the first `train` train and 500 more validate."""
-    before = features[0].shape[0]
+    before = len(classes[0])
     # CiteSeer's test nodes have gaps: nodes without an edge, whose features and class nobody published.
     nodes = max(before, int(test.max()) + 1)
-    x = np.zeros((nodes, features[0].shape[1]), dtype=np.float32)
+    x = np.zeros((nodes, dimension), dtype=np.float32)
     y = np.zeros(nodes, dtype=np.int64)
-    x[:before], x[test] = features[0].toarray(), features[1].toarray()
+    for places, rows in zip((np.arange(before), test), features, strict=True):
+        x[np.repeat(places, np.diff(rows.indptr)), rows.indices] = rows.data
     y[:before], y[test] = classes[0].argmax(axis=1), classes[1].argmax(axis=1)
     place = np.arange(nodes)
     chosen = (place < train, (place >= train) & (place < train + 500), np.isin(place, test))

@@ -32,6 +32,11 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
         return Path(root).expanduser()
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]).expanduser()
+    return user_cache()
+
+
+def user_cache() -> Path:
+    """Return the folder of what may be made or fetched again."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "graphveil"
 

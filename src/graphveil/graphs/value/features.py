@@ -27,9 +27,12 @@ def compact_rows(rows: sparse.csr_matrix) -> Features:
 
 def compact_dense(values: np.ndarray) -> Features:
     """Return a dense array as float32 features, sparse when its density is under `SPARSE_BELOW`."""
-    if np.count_nonzero(values) >= SPARSE_BELOW * values.size:
+    counts = np.count_nonzero(values, axis=1)
+    if counts.sum() >= SPARSE_BELOW * values.size:
         return np.ascontiguousarray(values, dtype=np.float32)
-    return compact_rows(sparse.csr_matrix(values, dtype=np.float32))
+    rows, columns = map(np.ascontiguousarray, np.nonzero(values))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return SparseRows(values[rows, columns].astype(np.float32), columns, starts, (len(values), values.shape[1]))
 
 
 def features_from_rows(rows: sparse.csr_matrix) -> Tensor:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,7 +107,7 @@ class VectorDomain:
 
 
 #: Estimates less the middle of the range, [n, d]: dense float32, or compressed sparse rows.
-Centred: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_matrix
+Centred: TypeAlias = "npt.NDArray[np.float32] | sparse.csr_matrix"
 
 
 class Reports(Protocol):

@@ -8,15 +8,14 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.errors import InputError
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 # What `randomize` takes: dense [n, d], or compressed sparse rows.
-Values: TypeAlias = "torch.Tensor | npt.NDArray[Any] | scipy.sparse.csr_matrix"
+Values: TypeAlias = "torch.Tensor | npt.NDArray[Any] | sparse.csr_matrix"
 
 # Numbers worked on at a time: small enough to stay in the cache, large enough to amortise the calls.
 BLOCK: Final = 1 << 18
@@ -221,7 +220,7 @@ def read_rows(values: Values) -> Rows:
         return _dense_reader(values)
     if torch.is_tensor(values):
         return _tensor_reader(values.detach().cpu())
-    if scipy.sparse.issparse(values):
+    if sparse.issparse(values):
         return _sparse_reader(values.tocsr())
     raise InputError(
         f"values are {type(values).__name__}",
@@ -245,10 +244,10 @@ def _tensor_reader(values: torch.Tensor) -> Rows:
     if rows.is_canonical():
         return rows
     parts = (rows.entries, rows.columns, rows.starts)
-    return _sparse_reader(scipy.sparse.csr_matrix(parts, shape=tuple(values.shape)))
+    return _sparse_reader(sparse.csr_matrix(parts, shape=tuple(values.shape)))
 
 
-def _sparse_reader(values: scipy.sparse.csr_matrix) -> Rows:
+def _sparse_reader(values: sparse.csr_matrix) -> Rows:
     _require_real(values.data)
     if not values.has_canonical_format:
         # The caller keeps its own matrix: adding duplicates up works in place.

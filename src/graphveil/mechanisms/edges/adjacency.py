@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import scipy.sparse
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.mechanisms.base import _validate
@@ -31,7 +30,7 @@ from graphveil.mechanisms.edges.neighbour_lists import (
 from graphveil.mechanisms.samplers.bits import WORD, BitLaw, bit_law
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -171,7 +170,7 @@ class AdjacencyRR(BitFlips):
             # Averaged before mirrored: where both ends report, each direction holds the mean of the same two bits.
             source, target = np.concatenate([source, target]), np.concatenate([target, source])
             values = np.concatenate([values, values])
-        matrix = scipy.sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
+        matrix = sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
         return AdjacencyEstimate(matrix, -self.flip / self._gap)
 
     def collected(self, reports: EdgeReports) -> Tensor:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import NamedTensors, require_names, require_tensor
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ class PairEvidence:
 class AdjacencyEstimate:
     """An unbiased estimate of the adjacency: `background` between every two users, plus `centred` [n, n]."""
 
-    centred: scipy.sparse.csr_matrix
+    centred: sparse.csr_matrix
     background: float
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.values import Values, read_rows
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 
 def clip_to_range(values: Values, low: float, high: float) -> Values:
@@ -27,8 +26,8 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
     """
     if not low < high:
         raise InputError(f"the range is [{low!r}, {high!r}]", allowed="low below high")
-    sparse = scipy.sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
-    if sparse and not low <= 0.0 <= high:
+    is_sparse = sparse.issparse(values) or (torch.is_tensor(values) and values.layout == torch.sparse_csr)
+    if is_sparse and not low <= 0.0 <= high:
         raise InputError(f"sparse values cannot be clipped to [{low:g}, {high:g}]", allowed="a range with 0 in it")
     # NaN is not clipped to an end: which end would be a guess about a private value.
     read_rows(values).refuse_outside(-np.inf, np.inf)
@@ -38,8 +37,8 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
             parts = values.crow_indices(), values.col_indices(), clipped
             return torch.sparse_csr_tensor(*parts, values.shape, check_invariants=False)
         return values.clamp(low, high)
-    if scipy.sparse.issparse(values):
-        copy = scipy.sparse.csr_matrix(values, copy=True)
+    if sparse.issparse(values):
+        copy = sparse.csr_matrix(values, copy=True)
         copy.data = np.clip(copy.data, low, high)
         return copy
     return np.clip(values, low, high)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
@@ -25,7 +24,7 @@ from graphveil.mechanisms.features.sampled import Worth, centred_rows, dense_row
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,7 +114,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
             bits[start:stop] = self.law.draw(fractions, randomness)
         return MultiBitReports(torch.from_numpy(indices), torch.from_numpy(bits))
 
-    def centred(self, reports: MultiBitReports) -> scipy.sparse.csr_matrix:
+    def centred(self, reports: MultiBitReports) -> sparse.csr_matrix:
         """The unbiased estimate minus `midpoint`: float32 [n, d] with m numbers a row, all +-`scale`."""
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
@@ -24,7 +23,7 @@ from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 Worth = npt.NDArray[np.float32]
 
 
-def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> scipy.sparse.csr_matrix:
+def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> sparse.csr_matrix:
     """The estimates minus the middle of the range, [n, d] with k numbers a row.
 
     Args:
@@ -42,7 +41,7 @@ def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> scipy.sparse.
     """
     count, size = worth.shape
     parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
-    return scipy.sparse.csr_matrix(parts, shape=(count, dimension))
+    return sparse.csr_matrix(parts, shape=(count, dimension))
 
 
 def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -> Tensor:
@@ -196,7 +195,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
             indices[start:stop], levels[start:stop] = columns, law.draw(below, randomness)
         return SampledReports(torch.from_numpy(indices), torch.from_numpy(levels))
 
-    def centred(self, reports: SampledReports) -> scipy.sparse.csr_matrix:
+    def centred(self, reports: SampledReports) -> sparse.csr_matrix:
         """The unbiased estimate minus `midpoint`: float32 [n, d] with k numbers a row."""
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.family import spelled
 from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.curator.remembered import remembered
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy.accounting.printed import rounded_up
 
@@ -55,7 +56,7 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
     if method.counts_classes:
         return _plan_of_sums(method, schema, nodes)
     people, settings = max(1, nodes // 2), cast(CuratorSettings, method.settings)
-    noise = method.planned_noise(schema, people)
+    noise = _noise(method, schema, people)
     columns = settings.hidden * (method.hops + 1)
     longest = ASSUMED_DEGREE * method.w_max
     per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
@@ -71,6 +72,11 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
             *_of_others(method),
         ),
     )
+
+
+def _noise(method: CuratorEstimator, schema: GraphSchema, people: int) -> Noise:
+    facts = (method.kind, method.parameters(), method.privacy, schema, people)
+    return remembered(facts, method.privacy.epsilon, lambda: method.planned_noise(schema, people))
 
 
 def _of_weights(settings: CuratorSettings) -> tuple[str, ...]:
@@ -114,7 +120,7 @@ def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
 
 def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     classes, settings = len(schema.classes), method.settings
-    noise = method.planned_noise(schema, nodes)
+    noise = _noise(method, schema, nodes)
     per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
     # All four experts together take about three times the network on features and sums (Cora, Computers, Caltech36).
     seconds = 3 * settings.epochs * nodes * settings.hidden * (2 * classes + 20) * _SECONDS_A_WEIGHT

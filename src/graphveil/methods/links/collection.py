@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import scipy.sparse as sp
-
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
@@ -33,6 +31,7 @@ from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import ProgressCallback
 
 #: Settings that may be infinite, which JSON cannot hold.

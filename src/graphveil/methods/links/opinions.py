@@ -23,8 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import scipy.sparse as sp
-
 from graphveil import models
 from graphveil.aggregation import Inputs, build_inputs, standardise
 from graphveil.methods.base.network.features import features_of
@@ -35,6 +33,7 @@ from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums, neighbour_means, noise_scale, shared_sums
 from graphveil.models.labels.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import sparse as sp
 from graphveil.training import Schedule, train
 
 HIDDEN, DROPOUT, LEARNING_RATE, WEIGHT_DECAY, EPOCHS = 64, 0.5, 0.01, 5e-4, 100

@@ -24,8 +24,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import scipy.sparse as sp
-
 from graphveil.errors import InputError
 from graphveil.methods.base.network.features import features_of, labels_of, unit_rows
 from graphveil.methods.base.network.network import Labels, as_matrix
@@ -46,6 +44,7 @@ from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:

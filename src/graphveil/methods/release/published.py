@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import graphveil
 from graphveil.errors import InputError
@@ -25,6 +24,7 @@ from graphveil.methods.release.entries import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.privacy import Ledger, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.mechanisms import protected_pairs
 from graphveil.methods.release.published import domain_of
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.aggregation.propagation import Normalisation
 from graphveil.errors import InputError
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

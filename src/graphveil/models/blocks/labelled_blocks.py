@@ -34,11 +34,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.models.blocks.block_model import DAMPING, LARGEST_LOG, LEAST, PIECE, NamedPairs, PairMessages
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums
 from graphveil.models.labels.label_prior import shares_of
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from graphveil.privacy.accounting.gaussian import require_delta, require_positiv
 from graphveil.privacy.statement.assumption import assume
 from graphveil.privacy.statement.guarantee import Guarantee
 from graphveil.privacy.statement.unit import ProtectedUnit, together
+from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent, PrivacyAccountant
@@ -166,11 +167,12 @@ def _renyi_epsilon(event: DpEvent, delta: float) -> float:
     """The least epsilon of all orders. It falls with the order and then rises, so halving finds it in a few of them;
     where it did not, another order's would come out, which is an upper bound too.
     """
-    from dp_accounting import rdp
 
     @cache
     def epsilon(place: int) -> float:
-        return float(rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta))
+        return float(
+            dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta)
+        )
 
     low, high = 0, len(RDP_ORDERS) - 1
     while low < high:
@@ -183,20 +185,14 @@ def _renyi_epsilon(event: DpEvent, delta: float) -> float:
 
 def _selects(event: DpEvent) -> bool:
     """Whether an event is, or holds, a selection: at one order it is bounded by way of all others."""
-    from dp_accounting.dp_event import RepeatAndSelectDpEvent
-
     inner = *getattr(event, "events", ()), *((event.event,) if hasattr(event, "event") else ())
-    return isinstance(event, RepeatAndSelectDpEvent) or any(map(_selects, inner))
+    return isinstance(event, dp_accounting.dp_event.RepeatAndSelectDpEvent) or any(map(_selects, inner))
 
 
 def accountant_maker(accountant: str) -> Callable[[], PrivacyAccountant]:
     """A function that makes fresh dp-accounting accountants with our fixed grids."""
     if accountant == "pld":
-        from dp_accounting import pld
-
-        return lambda: pld.PLDAccountant(value_discretization_interval=PLD_GRID)
+        return lambda: dp_accounting.pld.PLDAccountant(value_discretization_interval=PLD_GRID)
     if accountant == "rdp":
-        from dp_accounting import rdp
-
-        return lambda: rdp.RdpAccountant(orders=RDP_ORDERS)
+        return lambda: dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS)
     raise InputError(f"accountant is {accountant!r}", allowed="pld, rdp")

@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.runtime.late import special
+from graphveil.runtime.late import dp_accounting, special
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -138,16 +138,14 @@ class ChangedSamples(SampledPart):
             sigma: standard deviation of the noise over the clipping norm.
             grid: width of a step on the axis of privacy losses, in nats.
         """
-        from dp_accounting.pld import pld_pmf
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
         # Losses above the top count as infinite, paid for in delta: rounded up they are as rare as `_REACH` says.
         top = math.ceil(self.largest_loss(sigma) / grid)
         deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
+        pld = dp_accounting.pld
         # A minimum from the left: delta falls with epsilon, and rounding could bend the table upwards.
-        pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
+        pmf = pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
-        return PrivacyLossDistribution(pmf).self_compose(self.steps)
+        return pld.privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(self.steps)
 
     def largest_loss(self, sigma: float) -> float:
         """The largest finite loss of one step in nats; `sigma` as in `losses`."""

@@ -42,7 +42,7 @@ from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples, SampledPart
 from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon, require_delta
-from graphveil.runtime.late import special
+from graphveil.runtime.late import dp_accounting, special
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -65,10 +65,8 @@ def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistrib
         sigma: standard deviation of the noise over the clipping norm.
         grid: width of a step on the axis of privacy losses, in nats.
     """
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
     low, high = (_loss(rate, sigma, x) for x in (-_REACH * sigma, 1 + _REACH * sigma))
-    return PrivacyLossDistribution(
+    return dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution(
         _distribution(_removed, rate, sigma, grid, low, high), _distribution(_added, rate, sigma, grid, -high, -low)
     )
 
@@ -96,13 +94,11 @@ def _distribution(
     low: float,
     high: float,
 ) -> PLDPmf:
-    from dp_accounting.pld import pld_pmf
-
     first, last = math.floor(low / grid), math.ceil(high / grid)
     deltas = np.clip(curve(rate, sigma, grid * np.arange(first, last + 1, dtype=np.float64)), 0.0, 1.0)
     # A maximum from the right: delta falls with epsilon, and mending a table that rounding bent may only raise it.
     falling = np.maximum.accumulate(deltas[::-1])[::-1]
-    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, falling)
+    return dp_accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, falling)
 
 
 def _loss(rate: float, sigma: float, x: float) -> float:
@@ -212,8 +208,6 @@ class Descent(SampledPart):
 
     def event(self, sigma: float) -> DpEvent:
         """The part as a dp-accounting event."""
-        import dp_accounting
-
         # An event knows only noise over sensitivity: the clipping norm has dropped out of both.
         step = dp_accounting.GaussianDpEvent(sigma / self.sensitivity)
         return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
@@ -243,8 +237,6 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
         InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
             changes samples, for which dp-accounting has no event.
     """
-    import dp_accounting
-
     require_parts(parts)
     _require_noise(parts, noise)
     if _changing(parts):
@@ -288,15 +280,14 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
 
 def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
     """The epsilon of sampled parts, at least one, and of all Gaussian ones, by their privacy losses."""
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
     sampled = [part for part in parts if not (part.exact or isinstance(part, Hops))]
     mu = _gaussian_mu(parts, noise)
     grid = max(widened(PLD_GRID, part.largest_loss(noise[part.name][0])) for part in sampled)
     losses = [part.losses(noise[part.name][0], grid) for part in sampled]
     if mu > 0.0:
         # All Gaussians as one: composing them on the grid would add its rounding once a hop.
-        losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=grid, use_connect_dots=True))
+        gaussian = dp_accounting.pld.privacy_loss_distribution.from_gaussian_mechanism
+        losses.append(gaussian(1.0 / mu, value_discretization_interval=grid, use_connect_dots=True))
     joint = reduce(lambda left, right: left.compose(right), losses)
     return float(joint.get_epsilon_for_delta(delta))
 
@@ -313,12 +304,10 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
         raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
     if accountant == "pld":
         return _joint_epsilon(parts, noise, delta)
-    from dp_accounting.rdp import compute_epsilon
-
     # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
     gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
     renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
-    return float(compute_epsilon(ORDERS, renyi, delta)[0])
+    return float(dp_accounting.rdp.compute_epsilon(ORDERS, renyi, delta)[0])
 
 
 def require_parts(parts: Sequence[Part]) -> None:

@@ -37,6 +37,7 @@ from graphveil.privacy.accounting.accountant import RDP_ORDERS, epsilon_of
 from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.source.randomness import Randomness
+from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -91,9 +92,7 @@ class RepeatAndSelect:
 
     def event(self, trial: DpEvent) -> DpEvent:
         """The whole tuning as a dp-accounting event, for Renyi accounting only."""
-        from dp_accounting.dp_event import RepeatAndSelectDpEvent
-
-        return RepeatAndSelectDpEvent(trial, self.mean, self.shape)
+        return dp_accounting.dp_event.RepeatAndSelectDpEvent(trial, self.mean, self.shape)
 
     def draw(self, randomness: Randomness) -> int:
         """How many trials to run, by inverting the law's distribution at a uniform number of 128 bits."""
@@ -140,9 +139,7 @@ class Allowance:
 
     def used(self, trial: DpEvent) -> float:
         """The part of the allowance that a trial takes, at the order where it takes more; above 1 it must not run."""
-        from dp_accounting import rdp
-
-        weights = rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
+        weights = dp_accounting.rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
         # Within the allowance at both orders, or the formula for the whole tuning does not hold.
         return max(float(weight) / most for weight, most in zip(weights, self.most, strict=True))
 

@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from graphveil.files.serial import yaml_lines
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text, words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def rendered(template: str, **content: object) -> str:
@@ -34,6 +36,8 @@ def rendered(template: str, **content: object) -> str:
 
 @cache
 def _environment(kind: str) -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # loads late: most commands fill in no page
+
     environment = Environment(
         loader=PackageLoader("graphveil.reports"),
         autoescape=kind == "html",

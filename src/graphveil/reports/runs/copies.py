@@ -257,14 +257,17 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()
     # Pairs stand once; a spring pulls at both ends.
     links = links + links.T
-    degree = np.maximum(links.sum(axis=1), 1.0)[:, None]
+    counts = links.sum(axis=1)[:, None]
+    degree, linked = np.maximum(counts, 1.0), counts > 0
     place = rng.standard_normal((nodes, 2))
     for step in range(_STEPS):
         # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
-        sampled = place[rng.integers(nodes, size=(nodes, _OTHERS))]
-        offsets = place[:, None, :] - sampled
-        push = (offsets / (np.sum(offsets**2, axis=2, keepdims=True) + 0.01)).mean(axis=1)
-        pull = links @ place / degree - place * (links.sum(axis=1)[:, None] > 0)
+        sampled = rng.integers(nodes, size=(nodes, _OTHERS)).T
+        # Each coordinate by itself, [others, n]: long rows are added up several at a time.
+        x, y = (column - column[sampled] for column in place.T)
+        near = x**2 + y**2 + 0.01
+        push = np.stack([(x / near).mean(axis=0), (y / near).mean(axis=0)], axis=1)
+        pull = links @ place / degree - place * linked
         move = 1.5 * push + pull - 0.12 * place
         # Shorter steps towards the end, so that what has found its place stays there.
         length = np.linalg.norm(move, axis=1, keepdims=True) + 1e-9

@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation import from_scipy
 from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, as_matrix
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import sparse as sp
 
 
 def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil.aggregation import propagate
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network, train_network
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
+from graphveil.runtime.late import sparse as sp
 from graphveil.training.selection import Epoch, smoothed
 
 #: Hops of labels that are tried where none is not best.

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
@@ -18,6 +17,7 @@ from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import require_numbers
 from graphveil.models import Backbone, build_backbone, first_width
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated

@@ -80,7 +80,7 @@ class Account(OneProcess):
         """Spend as `pay` says, which takes the ledger and returns the one after it, and something more: return that."""
         self._require_payer()
         # Two threads that each saw enough left would both be paid otherwise.
-        with self.held:
+        with self.lock:
             self.ledger, value = pay(self.ledger)
         return value
 
@@ -138,7 +138,7 @@ class Account(OneProcess):
             BudgetError: the budget has no room.
         """
         spends = tuple(spends)
-        with self.held:
+        with self.lock:
             # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
             if digest in self.collections or not spends:
                 return
@@ -173,7 +173,7 @@ class Account(OneProcess):
         Raises:
             BudgetError: the budget has no room.
         """
-        with self.held:
+        with self.lock:
             try:
                 self.ledger = follow(self.ledger, paid, spends)
             except BudgetError as error:
@@ -183,7 +183,7 @@ class Account(OneProcess):
     def adopt(self, digest: str, ledger: Ledger) -> None:
         """Take over the account of a graph that was published; book it as one more where something was paid before."""
         name = f"release {digest}"
-        with self.held:
+        with self.lock:
             # A second release of the same graph was drawn with noise of its own, and both together cost both; what
             # other people have paid stays paid.
             if self.ledger.spends or any(collection.startswith("release ") for collection in self.collections):

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse as sp
-
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
@@ -22,6 +20,7 @@ from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.storage import read_answers, restoring, save_answers
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import sparse as sp
 
 
 def pay_for(

@@ -1,6 +1,6 @@
 """What must not be used twice stays in the process that made it.
 
-    copy, clone, thread     the value itself, one at a time (`held`)
+    copy, clone, thread     the value itself, one at a time (`lock`)
     pickle, fork            a copy that knows what was used, and may use nothing
 
 A copy of an unspent account would ask the same people once more at the first price, and neither would know of it.
@@ -16,10 +16,10 @@ from graphveil.errors import BudgetError
 
 
 class OneProcess:
-    """A value whose copies are itself; `held`: the lock of whoever changes it."""
+    """A value whose copies are itself; `lock`: the lock of whoever changes it."""
 
     def __init__(self) -> None:
-        self.held, self._process = RLock(), os.getpid()
+        self.lock, self._process = RLock(), os.getpid()
 
     def __copy__(self) -> Self:
         return self
@@ -28,12 +28,12 @@ class OneProcess:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("held", "_process")}
+        return {name: value for name, value in vars(self).items() if name not in ("lock", "_process")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         # No process has this number: what is unpickled is a copy, in the process of its original too.
-        self.held, self._process = RLock(), 0
+        self.lock, self._process = RLock(), 0
 
     def require_own_process(self) -> None:
         """Refuse a copy that came by pickle or fork.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, from_scipy
@@ -25,6 +24,7 @@ from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key
 from graphveil.models.networks.pair_similarity import learned_embedding
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
