@@ -138,8 +138,8 @@ function figured(runs, view, keep) {
   const chart = ranges(figure, rows);
   const svg = () => chart.querySelector("svg");
   const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }, "figure"), { id: "figure" });
-  const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small");
-  const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small");
+  const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg(), figure.title), "image/svg+xml"), "small");
+  const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg(), figure.title)), "small");
   return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(drawn, painted)];
 }
 
