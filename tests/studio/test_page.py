@@ -84,7 +84,6 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")
     officer.fills("input[type=range]", str(int(place) - 4))
     officer.sees("Of 100 guesses about one connection at most 89 are right.", "epsilon 2 for one edge")
-    officer.presses("The whole curve")
     look(officer, seen, "budget")
     in_docs(officer, "studio-budget.png", "How much may be learned?", 850)
     officer.presses("Download plan.md")

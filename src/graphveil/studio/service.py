@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
-from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,7 +158,7 @@ class Studio:
         if (place / DECLARATION).exists() and not replace:
             raise Refusal("used", f"{folder} has a {DECLARATION} already")
         # Beside the declaration, so that the command can be run again.
-        with tempfile.NamedTemporaryFile(dir=self.root.scratch, delete=False) as partial, self.root.inside(place) as to:
+        with self.root.inside(place) as to, tempfile.NamedTemporaryFile(dir=self.root.scratch, delete=False) as partial:
             partial.write(to_json(answers, indent=2).encode() + b"\n")
             os.replace(partial.name, ANSWERS, dst_dir_fd=to)
         words = self._commands.declare(folder, self.root.relative(place / ANSWERS), replace=replace)
@@ -266,8 +265,8 @@ class Studio:
         file = self._work(path).file(name)
         if file is None:
             raise Refusal("not-found", f"{path} has no {name[:80]!r} to download")
-        disposition = {"content-disposition": f'attachment; filename="{file.name}"'}
-        return Response(self.root.read(file), media_type=guess_type(file.name)[0], headers={**_DOWNLOAD, **disposition})
+        headers = {**_DOWNLOAD, "content-disposition": f'attachment; filename="{file.name}"'}
+        return Response(self.root.read(file), media_type=_ANY, headers=headers)
 
     # ---- the page's own choices ----
 
@@ -302,15 +301,16 @@ def _served(asset: Asset) -> Callable[[Request], Response]:
     return answer
 
 
-_TEXT, _BYTES = {"schema": {"type": "string"}}, {"schema": {"type": "string", "format": "binary"}}
-_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
+_ANY, _BYTES = "application/octet-stream", {"schema": {"type": "string", "format": "binary"}}
+_EVENT = {"schema": {"type": "object", "properties": {name: {"type": "string"} for name in ("event", "data")}}}
+_BODY = {"requestBody": {"required": True, "content": {_ANY: _BYTES}}}
 #: What is answered otherwise than by JSON with the status 200.
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "POST /api/jobs": {"status_code": 201},
     "POST /api/jobs/{id}/again": {"status_code": 201},
     "PUT /api/tables/{folder:path}/{file}": {"status_code": 201, "openapi_extra": _BODY},
-    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _TEXT}},
-    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {"*/*": _BYTES}},
+    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _EVENT}},
+    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {_ANY: _BYTES}},
 }
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Problem} for status in sorted({*STATUS.values()})

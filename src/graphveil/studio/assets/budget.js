@@ -16,6 +16,8 @@ export const needs = ["data", "method"];
 export function render(body, app) {
   const [plan, bands, goal] = [0, 1, 2].map(() => el("div", {}));
   const method = app.method();
+  // Whether a connection or a whole person is hidden is the first decision, before any epsilon.
+  const first = ({ key, allowed }) => key === "unit" && ["edge", "node"].every((name) => allowed.includes(name));
   // Of charts on which the first budget is marked.
   const marks = [];
   let wait = 0;
@@ -40,9 +42,9 @@ export function render(body, app) {
   put(body, 
     goal,
     el("h2", {}, "How much may be learned?"),
-    form(app, replan, again, (key) => key === "unit"),
+    form(app, replan, again, first),
     app.budgets().map(([key, epsilon], place) => slider(app, key, epsilon, replan, place ? [] : marks)),
-    more("More settings", hint("What is left empty is as advised. All of it stands in config.toml and in the command."), form(app, replan, again, (key) => key !== "unit")),
+    more("More settings", hint("What is left empty is as advised. All of it stands in config.toml and in the command."), form(app, replan, again, (one) => !first(one))),
     el("h2", {}, "What this promises"), plan,
     el("h2", {}, "What it may be good for"), bands,
   );
@@ -87,7 +89,7 @@ function slider(app, key, epsilon, moved, marks) {
   });
   tell();
   const ends = el("div", { class: "ends" }, el("span", {}, "← stronger protection"), el("span", {}, "more accurate →"));
-  return el("div", { class: "card" }, field(`About ${unit}`, control), ends, output, more("The whole curve", figure));
+  return el("div", { class: "card" }, field(`About ${unit}`, control), ends, output, figure);
 }
 
 /** Everything else that the command takes, from the library's own list: the plan judges what is typed. */
@@ -104,10 +106,10 @@ function form(app, replan, again, wanted) {
     const input = allowed.length
       ? select([["", blank], ...allowed.map((name) => [name, name])], value, changed)
       : el("input", { value, placeholder: blank, spellcheck: "false", autocomplete: "off", change: (event) => changed(event.target.value) });
-    return field(key, input, help);
+    return field(key === "unit" ? "What shall be hidden (unit)" : key, input, help);
   };
   const entries = [["settings", method.budgets], ["options", optionsOf(method)], ["settings", method.settings]];
-  return el("div", { class: "row" }, entries.map(([group, all]) => all.filter(({ key }) => wanted(key)).map(control(group))));
+  return el("div", { class: "row" }, entries.map(([group, all]) => all.filter(wanted).map(control(group))));
 }
 
 /** What the plan says: the guarantee, what it leans on, time, and files. */
