@@ -39,11 +39,6 @@ FITTING: dict[str, list[Any]] = {
 }
 CHECKED = ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"]
 PLACES = {"path": ["runs/run", "town"], "name": ["result.json", "card.md"], "folder": ["town"], "file": ["a.csv"]}
-    "path": ["runs/run", "town"],
-    "name": ["result.json", "card.md"],
-    "folder": ["town", "new"],
-    "file": ["a.csv"],
-}
 
 
 @pytest.fixture(scope="module")
