@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -73,6 +74,18 @@ def test_a_link_is_one_line_on_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", "40")
     assert main(["studio", str(tmp_path), "--no-browser"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == url
+
+
+def test_the_link_is_no_word_of_a_browsers_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of the machine can read command lines: what is opened is a page that they cannot read."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)) or True)
+    monkeypatch.setattr("graphveil.collection.service.serving.run", lambda server, own: None)
+    assert main(["studio", str(tmp_path), "--port", "0"]) == 0
+    file = Path(unquote(urlparse(opened[0]).path))
+    assert urlparse(opened[0]).scheme == "file" and file.stat().st_mode & 0o777 == 0o600
+    assert 'content="0;url=http://127.0.0.1:' in file.read_text() and "#token=" in file.read_text()
+    assert "token" not in opened[0]
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(

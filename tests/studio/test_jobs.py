@@ -61,7 +61,7 @@ def until(holds: Callable[[], Any]) -> Any:
         ("refuse", "refused", "town/nodes.csv, line 7: age is ..., not a number; the file alone shows the value"),
         ("hungry", "refused", "not enough memory; choose smaller settings"),
         ("fault", "failed", "internal error: ValueError; its stderr is in .graphveil-studio/jobs, please report it"),
-        ("crash", "killed", "ended by signal 9 (SIGKILL): most likely the machine had no memory left"),
+        ("crash", "killed", "ended by signal 9 (SIGKILL): most likely no memory was left, see --memory"),
     ],
 )
 def test_a_job_ends_in_a_state_with_a_sentence(kind: str, state: str, error: str | None, here: Open) -> None:

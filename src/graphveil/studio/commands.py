@@ -53,9 +53,9 @@ class Commands:
             out: the folder that it writes, see `out_of`.
         """
         makers: Mapping[str, Callable[[Work], Iterator[str]]] = {
-            "describe": self._describe,
+            "describe": lambda work: iter(("data", "describe", *self._data(work))),
             "plan": self._plan,
-            "advise": self._advise,
+            "advise": lambda work: iter(("advise", *self._data(work))),
             "train": self._train,
             "release": self._release,
             "attack": self._attack,
@@ -67,6 +67,12 @@ class Commands:
     def plan(self, work: Work) -> list[str]:
         """Return the words that plan what a request would train or release."""
         return self.words("plan", work.model_copy(update={"want": None}))
+
+    def run(self, work: Work) -> list[str]:
+        """Return the words that train or release what a request plans."""
+        if RELEASE in _method(work.method).tags:
+            return self.words("release", work, f"{RUNS}/released")
+        return self.words("train", work)
 
     def rehearsal(self, work: Work, today: datetime) -> str | None:
         """Return the commands that rehearse the collection of a local method's reports; None: nothing is collected."""
@@ -101,9 +107,6 @@ class Commands:
         names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1_000))
         return next(name for name in names if not used(name) and not self.root.path(name).exists())
 
-    def _describe(self, work: Work) -> Iterator[str]:
-        yield from ("data", "describe", *self._data(work))
-
     def _plan(self, work: Work) -> Iterator[str]:
         method = _method(work.method)
         yield from ("plan", method.name, *self._data(work))
@@ -111,9 +114,6 @@ class Commands:
         yield from _options(("--want", work.want), ("--degree", work.degree), ("--seed", work.seed))
         yield from self._pilot(work)
         yield from _options(("--private-share", work.private_share))
-
-    def _advise(self, work: Work) -> Iterator[str]:
-        yield from ("advise", *self._data(work))
 
     def _compare_runs(self, work: Work) -> Iterator[str]:
         yield "compare-runs"

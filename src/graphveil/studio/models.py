@@ -161,6 +161,7 @@ class Answered(Strict):
     command: str
     answer: dict[str, JsonValue] | None = None
     price: str | None = None
+    run: Annotated[str | None, Field(description="Of a plan: the command that trains or releases the same.")] = None
     config: Annotated[str | None, Field(description="Of a plan: the file that --config takes for the same.")] = None
     rehearsal: Annotated[str | None, Field(description="Of a plan: commands that rehearse the collection.")] = None
 

@@ -173,6 +173,7 @@ class Studio:
         answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
         if query.query == "plan" and answered.answer is not None:
             answered.price = price_of(query, answered.answer)
+            answered.run = line_of(self._commands.run(query))
             answered.config = self._commands.config(query)
             answered.rehearsal = self._commands.rehearsal(query, datetime.now())
         return answered
@@ -249,7 +250,7 @@ class Studio:
             kind=work.kind,
             result=work.facts(),
             files=work.files(),
-            report=work.report(),
+            report=f"{path}/report.html" if (work.folder / "report.html").is_file() else None,
             attacks=work.attacks(),
             private=list(work.private()),
             parties=work.parties(),

@@ -133,7 +133,7 @@ function priced({ answer, command, config }, app) {
 }
 
 /** What a plan spends, without the parts that it does not use. */
-const spent = ({ epsilon }) => Object.entries(epsilon).filter(([, amount]) => amount !== 0);
+const spent = ({ epsilon }) => Object.entries(epsilon).filter(([, amount]) => amount > 0);
 
 /** The plan as a page that can be handed on. */
 function written(answer, command, app) {

@@ -80,7 +80,7 @@ function card(app, entry, name, pick) {
   const fits = Boolean(entry?.method);
   const { low, high } = entry?.expected ?? {};
   const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people rightly than without the private data.` : "";
-  const who = `Trusted: ${app.world.trusts.find((one) => one.name === name).words}.`;
+  const who = capital(`${app.world.trusts.find((one) => one.name === name).words}.`);
   const words = fits ? [who, gain] : [who, `No method of this kind fits what ${app.named()} declares private.`];
   const attributes = { "data-name": name, "aria-pressed": "false", disabled: !fits };
   return el("li", {}, button([el("strong", {}, capital(TITLES[name])), words.map((line) => el("span", {}, line))], () => pick(name), "pick", attributes));
@@ -105,23 +105,22 @@ function detail(part, app, entry) {
   const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
   const [picture, same] = [0, 1].map(() => el("div", {}));
-  const simulated = ["local", "links"].includes(entry.trust)
-    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. ",
-      "Real devices answer a collection, which its organiser starts by commands.")]
-    : [];
   const onward = runs
     ? acts(button("Choose the budget", () => app.go("budget"), "main"))
-    : note("care", "Each organisation starts this on its own machine.", 
-      p("The command below tries it out on this machine, on a graph that is split in two. A finished federation stands under Results."));
-  put(part, 
+    : note("care", "Each organisation starts this on its own machine, so this page starts none.",
+      p("The commands below try it out on this machine, on a graph that is split in two, and run all three parties. What they finish in the studio's folder stands under Results."));
+  put(part,
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
-    el("h2", {}, "Who sees what"), simulated, picture, onward, same,
+    el("h2", {}, "Who sees what"), picture, onward, same,
   );
-  if (method === null) put(same, files(entry.command));
+  const trial = "(graphveil federation serve run/server & graphveil federation join run/holder2 parts/holder2 & graphveil federation join run/holder1 parts/holder1)";
+  if (method === null) put(same, files(`${entry.command} && ${trial}`));
   if (method === null) put(picture, p("It is drawn for the agreement that they sign, by ", el("code", {}, "graphveil federation plan"), "."));
-  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, command, rehearsal }) => {
-    put(same, files(command.replace(/^graphveil plan/, `graphveil ${method.command}`)));
-    if (rehearsal) same.append(more("Rehearse a collection from simulated devices", p("This page starts no collection. These commands rehearse it on this machine; what comes of them, put into the studio's folder, stands under Results."), el("pre", { tabindex: "0" }, rehearsal)));
-    return [exposed(answer), parties(answer.parties)];
+  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, run, rehearsal }) => {
+    put(same, files(run));
+    const alone = "This page starts no collection. Run in the studio's folder, these commands rehearse one, and what they export stands under Results.";
+    if (rehearsal) same.append(more("Rehearse a collection from simulated devices", p(alone), files(rehearsal)));
+    const played = "A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw.";
+    return [rehearsal ? p(played) : [], exposed(answer), parties(answer.parties)];
   });
 }
