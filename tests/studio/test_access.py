@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from graphveil.studio.root import Root
 from tests.studio.studios import Browser, Open, studio_at
 
 ROUTES = (
@@ -18,10 +20,9 @@ ROUTES = (
         "GET /nowhere",
         "POST /api/queries",
         "POST /api/jobs",
-        "POST /api/prices",
     ),
     *("POST /api/drafts", "POST /api/declarations", "POST /api/jobs/1/again", "PUT /api/saved"),
-    *("PUT /api/tables/a/b.csv", "DELETE /api/jobs/1", "DELETE /api/session"),
+    *("PUT /api/tables/a/b.csv", "DELETE /api/jobs/1"),
 )
 
 
@@ -62,6 +63,7 @@ def test_without_a_session_nothing_is_answered(route: str, here: Open) -> None:
         (403, {"origin": "http://127.0.0.1:9999"}),
         (403, {"origin": "null"}),
         (403, {"sec_fetch_site": "same-site"}),
+        (403, {"sec_fetch_site": "cross-site"}),
         (421, {"host": "evil.example"}),
         (421, {"host": None}),
         (413, {"content_length": str(1 << 21)}),
@@ -73,6 +75,25 @@ def test_without_a_session_nothing_is_answered(route: str, here: Open) -> None:
 def test_a_foreign_page_or_name_is_refused(status: int, headers: dict[str, str | None], here: Open) -> None:
     saving = {"version": 0, "saved": {}}
     assert here.page.ask("PUT", "/api/saved", saving, **headers).status == status
+
+
+@pytest.mark.parametrize("path", ["/api/folders", "/api/saved", "/api/jobs", "/openapi.json"])
+def test_another_page_of_this_machine_reads_nothing(path: str, here: Open) -> None:
+    """Browsers send the cookie to every port of a machine."""
+    for headers in ({"sec_fetch_site": "same-site"}, {"origin": "http://127.0.0.1:9999"}, {"origin": "null"}):
+        assert here.page.ask("GET", path, **headers).status == 403
+    assert here.page.ask("GET", path, sec_fetch_site="same-origin").status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/session", "/api/saved", "/api/tables/new/nodes.csv"])
+def test_a_body_that_does_not_come_ends(path: str, here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sender that holds the line the first part comes, and never another."""
+    monkeypatch.setattr("graphveil.studio.access.PATIENCE", 0.05)
+    method = "POST" if path == "/api/session" else "PUT"
+    reply = here.page.ask(method, path, data=b"[", content_length="9", x_unfinished="1")
+    assert (reply.status, reply.json["code"]) == (400, "bad-request")
+    assert not (here.studio.root.folder / "new" / "nodes.csv").exists()
+    assert here.page.get("/api/saved")["version"] == 0
 
 
 def test_every_answer_has_the_headers_of_a_page_that_runs_nothing_foreign(here: Open) -> None:
@@ -90,15 +111,12 @@ def test_every_answer_has_the_headers_of_a_page_that_runs_nothing_foreign(here: 
     assert "cytoscape" in here.stranger().ask("GET", "/assets/cytoscape.min.js").body.decode()
 
 
-def test_a_session_survives_its_server_and_ends_when_it_is_told(tmp_path: Path) -> None:
+def test_a_session_survives_its_server(tmp_path: Path) -> None:
     with studio_at(tmp_path / "root") as before:
         cookie, csrf = before.page.cookie, before.page.csrf
     with studio_at(tmp_path / "root") as here:
         known = Browser(here.page.gate, cookie, csrf)
         assert known.get("/api/session") == {"csrf": csrf}
-        assert known.ask("DELETE", "/api/session", x_csrf_token=None).status == 403
-        assert known.ask("DELETE", "/api/session").status == 204
-        assert known.ask("GET", "/api/session").status == 401
 
 
 LEADING_OUT = "..", "../x", "a/../..", "/etc/passwd", "out", "a/hole"
@@ -145,6 +163,35 @@ def test_tables_are_stored_whole_for_their_owner_alone_and_never_overwritten(her
         assert here.page.ask("PUT", f"/api/tables/new/{name}", data=b"x").status == 400, name
     assert file.read_bytes() == b"id\n1\n" and [path.name for path in file.parent.iterdir()] == ["nodes.csv"]
     assert here.page.get("/api/folders")["data"][0]["state"] == "tables"
+
+
+def test_a_folder_that_is_exchanged_for_a_link_takes_nothing(here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a path and its use, somebody else who may write there puts a link in its place."""
+    root, outside = here.studio.root, here.studio.root.folder.parent / "outside"
+    outside.mkdir()
+    (outside / "card.md").write_text("SECRET")
+    for name in ("town", "runs"):
+        (root.folder / name).mkdir()
+    (root.folder / "runs" / "result.json").write_text("{}")
+    (root.folder / "runs" / "card.md").write_text("a card")
+    inside = Root.inside
+
+    def exchanged(root: Root, folder: Path) -> AbstractContextManager[int]:
+        if not folder.is_symlink():
+            folder.rename(folder.with_name(f"{folder.name}-before"))
+            folder.symlink_to(outside)
+        return inside(root, folder)
+
+    assert here.page.ask("GET", "/api/runs/runs/files/card.md").body == b"a card"
+    monkeypatch.setattr(Root, "inside", exchanged)
+    put = here.page.ask("PUT", "/api/tables/town/nodes.csv", data=b"id")
+    (root.folder / "town").unlink()
+    (root.folder / "town").mkdir()
+    declared = here.page.ask("POST", "/api/declarations", {"folder": "town", "answers": {}})
+    card = here.page.ask("GET", "/api/runs/runs/files/card.md")
+    assert [reply.status for reply in (put, declared, card)] == [507] * 3 and b"SECRET" not in card.body
+    assert [path.name for path in outside.iterdir()] == ["card.md"]
+    assert sorted(path.name for path in root.scratch.iterdir()) == []
 
 
 def test_choices_are_saved_once_for_all_windows(here: Open) -> None:

@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -75,6 +76,18 @@ def test_a_link_is_one_line_on_a_narrow_terminal(
     assert capsys.readouterr().out.splitlines()[0] == url
 
 
+def test_the_link_is_no_word_of_a_browsers_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of the machine can read command lines: what is opened is a page that they cannot read."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)) or True)
+    monkeypatch.setattr("graphveil.collection.service.serving.run", lambda server, own: None)
+    assert main(["studio", str(tmp_path), "--port", "0"]) == 0
+    file = Path(unquote(urlparse(opened[0]).path))
+    assert urlparse(opened[0]).scheme == "file" and file.stat().st_mode & 0o777 == 0o600
+    assert 'content="0;url=http://127.0.0.1:' in file.read_text() and "#token=" in file.read_text()
+    assert "token" not in opened[0]
+
+
 def test_a_missing_package_is_named_with_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,7 +126,7 @@ def test_a_server_answers_its_link_and_ends_when_it_is_told(tmp_path: Path) -> N
             cookie = reply.headers["set-cookie"].partition(";")[0]
         assert cookie.startswith(f"graphveil_studio_{url.rpartition(':')[2]}=")
         with urllib.request.urlopen(urllib.request.Request(f"{url}/api/choices", headers={"Cookie": cookie})) as reply:
-            assert json.load(reply)["limits"] == {"jobs": 1, "memory_mb": 4096, "threads": 2}
+            assert "digits" in json.load(reply)["named"]
         second = subprocess.run(words, capture_output=True, text=True, check=False)
         assert second.returncode == 2 and "another studio serves" in second.stderr
         server.send_signal(signal.SIGINT)

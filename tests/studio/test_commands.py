@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from graphveil.attacks.catalogue import ATTACKS as OF_RUNS
 from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
@@ -17,10 +21,9 @@ from graphveil.cli.base.choices import NAMED
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.registry import METHODS
 from graphveil.studio.choices import ATTACKS, choices
-from graphveil.studio.commands import FLAGS, Commands
-from graphveil.studio.jobs import Limits
+from graphveil.studio.commands import FLAGS, Commands, line_of
 from graphveil.studio.models import Query, Start
-from graphveil.studio.prices import price_of_comparison
+from graphveil.studio.prices import price_of
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import Root
 
@@ -53,7 +56,9 @@ POSTGRES = "postgresql://me@db.example:5432/town"
         ({"query": "describe", "data": "name:cora"}, "data describe cora"),
         ({"query": "describe", "data": "cora"}, "data describe ./cora"),
         ({"query": "describe", "data": "."}, "data describe ."),
-        ({"query": "advise", "data": "town", "trust": "links", "degree": 4}, "advise town --trust links --degree 4"),
+        ({"query": "advise", "data": "town"}, "advise town"),
+        ({"job": "plan", "data": "town", "method": "gap", "want": "lift=0.1", "degree": 4},
+         "plan gap town --want lift=0.1 --degree 4"),
         ({"query": "compare-runs", "runs": ["runs/one", "runs/two"]}, "compare-runs runs/one runs/two"),
         ({"query": "plan", "data": "town", "method": "lpgnn", "settings": {"epsilon_x": None, "hidden": 8}},
          "plan lpgnn town --epsilon-x none --set hidden=8"),
@@ -63,8 +68,6 @@ POSTGRES = "postgresql://me@db.example:5432/town"
          "--out runs/town-class-sums-20270131-090000"),
         ({"job": "release", "data": "name:cora", "method": "heterorr", "settings": {"epsilon_a": 2}},
          "release heterorr cora --epsilon-a 2 --out runs/cora-heterorr-release-20270131-090000"),
-        ({"job": "compare", "data": "town", "methods": ["lpgnn", "gap"], "epsilons": {"epsilon": [1, 2.5]}},
-         "compare lpgnn,gap town --epsilon 1,2.5 --out runs/town-compare-20270131-090000"),
         ({"job": "attack", "run": "runs/one", "attack": "lira", "shadows": 8, "truth": "town"},
          "attack runs/one --attack lira --truth town --shadows 8"),
         ({"job": "import", "source": "graph.graphml", "folder": "new"}, "data import graph.graphml --out new"),
@@ -96,12 +99,10 @@ def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: 
         {"job": "train", "data": "town"},
         {"job": "release", "data": "town", "method": "lpgnn", "settings": {}},
         {"job": "release", "data": "town", "method": "heterorr", "settings": {"hidden": 8}},
-        {"job": "compare", "data": "town", "methods": ["lpgnn"], "epsilons": {"out": [1]}},
         {"job": "import", "source": "postgresql://me:word@db/town", "folder": "new"},
         {"job": "import", "source": "mysql://db/town", "folder": "new"},
         {"job": "import", "source": "graph.graphml", "folder": "town"},
         {"job": "import", "source": "graph.graphml", "folder": "new", "nodes_query": "--debug"},
-        {"job": "advise", "data": "town", "trust": "me"},
     ],
 )
 def test_nothing_else_becomes_a_word(request_: dict[str, Any], commands: Commands) -> None:
@@ -119,23 +120,63 @@ def test_an_output_never_takes_a_name_that_is_used(commands: Commands) -> None:
 
 
 def test_a_file_of_settings_says_what_the_words_say(commands: Commands) -> None:
-    settings = {"epsilon_x": None, "epsilon_y": "2", "hidden": 8, "epsilon_a": "inf"}
-    plan = Query(query="plan", data="town", method="solitude", settings=settings, seed=3, controls=False)
+    chosen: dict[str, Any] = {"epsilon_x": None, "epsilon_y": "2", "hidden": 8, "epsilon_a": "inf"}
+    plan = Query(query="plan", data="town", method="solitude", settings=chosen, seed=3, controls=False)
     written = {"epsilon_x": "none", "epsilon_y": 2.0, "hidden": 8, "epsilon_a": float("inf")}
     rest = {"method": "solitude", "data": "town", "options": {"seed": 3, "controls": False}}
     assert tomllib.loads(commands.config(plan)) == {**rest, "settings": written}
 
 
-def test_the_price_of_a_comparison_says_what_is_spent_on_what() -> None:
-    start = Start(job="compare", methods=["gap", "lpgnn"], settings={"unit": "node"}, epsilons={"epsilon": [1, 2.5]})
-    spends = "up to 12 trainings of gap, lpgnn, unit node, each of which spends its own epsilon (epsilon 1, 2.5)"
-    assert price_of_comparison(start) == spends
-    void = start.model_copy(update={"reproducible_noise": 1})
-    assert price_of_comparison(void) == f"VOID, this protects nobody (reproducible noise): {spends}"
+ODD = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from(
+    ['a"]', "a'b", "$(id)", "`id`", "a b", "a;b", "\\", '"""', "a\nb", "[options]", "#", "&& id", "\u202e", "x" * 250]
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ODD, ODD)
+def test_no_name_changes_a_file_or_a_command(commands: Commands, folder: str, value: str) -> None:
+    """Whatever a folder or a setting is called: the file says that and nothing else, and so does a shell."""
+    work = Query(query="plan", data=folder, method="lpgnn", settings={"mechanism": value})
+    with suppress(OSError, ValueError):
+        (commands.root.folder / folder).mkdir()
+    try:
+        words = commands.plan(work)
+    except Refusal:
+        return
+    named = folder if words[2] == folder else f"./{folder}"
+    assert words == ["plan", "lpgnn", named, "--set", f"mechanism={value}"]
+    assert shlex.split(line_of(words)) == ["graphveil", *words] and "\n" not in line_of(words)
+    written = {"method": "lpgnn", "data": named, "settings": {"mechanism": value}, "options": {}}
+    assert {"options": {}, **tomllib.loads(commands.config(work))} == written
+
+
+def test_a_price_names_method_and_data() -> None:
+    plan = {"method": "gap", "data": "town", "guarantee_sentence": "This protects."}
+    assert price_of(Query(query="plan"), plan) == "gap on town: This protects."
+    void = Query(query="plan", reproducible_noise=1, repeats=3)
+    assert price_of(void, plan).startswith("VOID") and "3 trainings, each of which spends: gap on town:" in price_of(
+        void, plan
+    )
+
+
+def test_a_rehearsal_asks_for_the_methods_own_budgets(commands: Commands) -> None:
+    def rehearsal(method: str, **settings: float) -> str | None:
+        return commands.rehearsal(
+            Query(query="plan", data="town", method=method, settings=settings), datetime(2027, 1, 31)
+        )
+
+    lines = str(rehearsal("lpgnn", epsilon_y=2)).split(" && ")
+    assert lines[0].startswith("graphveil collect init town --epsilon-x 1 --epsilon-y 2 --organiser rehearsal")
+    assert lines[1] == "graphveil collect simulate task town --out collected"
+    for line, command in zip(lines, ("init", "simulate"), strict=True):
+        names = [word for word in line.split() if word.startswith("--")]
+        assert set(names) <= set(options_of(("collect", command)))
+    # A total would have to be split first, a curator collects nothing, and a release is made at once.
+    assert [rehearsal("lpgnn", epsilon=2), rehearsal("gap"), rehearsal("heterorr")] == [None] * 3
 
 
 def test_choices_are_what_the_library_has() -> None:
-    offered = choices("root", Limits(), None)
+    offered = choices("root", None)
     assert [method.name for method in offered.methods] == list(METHODS) and FLAGS == NAMED
     assert [trust.name for trust in offered.trusts] == list(TRUSTS)
     # Where a page offers to hide one connection or a whole person, the method can do both.

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+from tests.collection.postgresql import postgresql
 from tests.reports.browser import Browser, started
 from tests.studio.officer import Officer, Server, look, serving
 
@@ -84,7 +90,6 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")
     officer.fills("input[type=range]", str(int(place) - 4))
     officer.sees("Of 100 guesses about one connection at most 89 are right.", "epsilon 2 for one edge")
-    officer.presses("The whole curve")
     look(officer, seen, "budget")
     in_docs(officer, "studio-budget.png", "How much may be learned?", 850)
     officer.presses("Download plan.md")
@@ -206,6 +211,67 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     assert officer.clicks < 25
     assert "class-counts club" in officer.gets("plan.md")
     assert [one for one in browser.complaints() if "/api/declarations" not in one] == []
+
+
+def test_a_folder_of_undeclared_columns_becomes_a_plan(server: Server, officer: Officer) -> None:
+    """The town of the docs: what most of its columns hold is answered at once, and differs in three."""
+    shutil.copytree("docs/examples/town", server.folder / "town", ignore=shutil.ignore_patterns("*.toml", "*.py"))
+    officer.come(server.start())
+    officer.presses("town")
+    officer.presses("who is connected with whom")
+    officer.fills("[data-role=id]", "person")
+    officer.fills("[data-role=label]", "club")
+    officer.fills_in("Does a connection have a direction?", "no")
+    officer.fills("[data-answer=classes]", "sports, choir, gardens, fire brigade, chess")
+    officer.fills("[data-column='*']", "category")
+    for column, kind in (("children", "integer"), ("car", "yes-no"), ("hobbies", "tags")):
+        officer.fills(f"[data-column={column}]", kind)
+    words = {
+        "district": "old town, harbour, north, south, hills",
+        "job": "school, crafts, office, care, retired",
+        "degree": "none, school, apprenticeship, university",
+        "hobbies": "football, running, music, books, plants, cooking, games, engines",
+    }
+    for column, text in words.items():
+        officer.fills(f".column:has([data-column={column}]) textarea", text)
+    officer.fills(".column:has([data-column=hobbies]) input", "3")
+    officer.fills(".column:has([data-column=children]) .row .row > :nth-child(1) input", "0")
+    officer.fills(".column:has([data-column=children]) .row .row > :nth-child(2) input", "8")
+    officer.presses("Write graph.toml and check the folder")
+    officer.sees("The folder fits what you said.")
+    officer.presses("Go on with these data")
+    officer.presses("Say whom you trust")
+    officer.presses("A curator, who publishes once")
+    officer.presses("Choose the budget")
+    officer.presses("Download plan.md")
+    assert "class-counts town" in officer.gets("plan.md") and officer.clicks < 25
+
+
+def test_other_sources_become_tables(server: Server, officer: Officer) -> None:
+    nodes = [{"id": number, "age": 20 + number} for number in range(4)]
+    edges = [{"source": number, "target": number - 1} for number in range(1, 4)]
+    (server.folder / "friends.json").write_text(json.dumps({"directed": False, "nodes": nodes, "links": edges}))
+    arrays = {"x": np.ones((4, 2), np.float32), "edge_index": np.array([[0, 1], [1, 2]])}
+    save_file(arrays, server.folder / "pyg.safetensors")
+    np.savez(server.folder / "pyg.npz", **arrays)
+    queries = {"Query for the people": "SELECT 1 AS id, 30 AS age", "Query for the connections": "SELECT 1, 1"}
+    with closing(sqlite3.connect(server.folder / "friends.sqlite")) as database:
+        database.execute("CREATE TABLE people (id)")
+    with postgresql() as postgres:
+        url = postgres.url("town").replace("+psycopg", "")
+        files = [("File", name, {}) for name in ("friends.json", "pyg.safetensors", "pyg.npz")]
+        databases = [("Database", name, queries) for name in ("sqlite:///friends.sqlite", url)]
+        officer.come(server.start())
+        for number, (kind, source, more) in enumerate([*files, *databases]):
+            officer.browser.ask("location.hash = '#data/import'")
+            officer.fills_in("Where is the graph?", kind.lower())
+            for label, text in {kind: source, **more, "Name of a new folder": f"new-{number}"}.items():
+                officer.fills_in(label, text)
+            officer.presses("Copy it into the folder")
+            officer.sees("The graph is copied into tables.")
+            officer.presses("Say what is in it")
+            officer.sees(f"What is in new-{number}?", "Why you are asked")
+    assert officer.browser.complaints() == []
 
 
 def test_a_list_of_edges_becomes_tables(server: Server, officer: Officer) -> None:

@@ -227,7 +227,8 @@ def advise(
         advices = all_trusts(graph, request) if trust is None else (advice_for(trust, graph, request, progress),)
     answers = [_answer_of(advice, data) for advice in advices]
     if trust is None:
-        emit({"data": graph.schema.name, "advice": answers}, as_json=as_json, screen=lambda: of_all(data, advices))
+        answer = {"data": graph.schema.name, "declares": list(graph.schema.private), "advice": answers}
+        emit(answer, as_json=as_json, screen=lambda: of_all(data, advices))
     else:
         emit({"data": graph.schema.name, **answers[0]}, as_json=as_json, screen=lambda: of_one(data, advices[0]))
 

@@ -95,7 +95,6 @@ def attack(
     from graphveil.reports.releases.card import is_release
 
     attack_options: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed}
-    attack_options["plain"] = not no_plain
     if name is None:
         raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
     # Attacks on a release use its private truth, so their results never go into the public folder.
@@ -105,7 +104,8 @@ def attack(
         raise InputError("applies to link-stealing-shadow on a run only", where="--shadow")
     if data is not None and (is_release(run) or attack_federation.is_federation(run)):
         raise InputError("applies to runs only", where="--data", remedy="name the true data with --truth")
-    with working():
+    with working() as progress:
+        attack_options |= {"plain": not no_plain, "progress": progress}
         if is_release(run):
             # Before the attack: minutes of work must not end at a folder that cannot be used.
             folder = attack_run.curator_folder(run, out)

@@ -24,6 +24,7 @@ from graphveil.methods.registry import METHODS, build_method, tagged
 from graphveil.methods.release.entries import OPTIONS, require_epsilons
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import printable
+from graphveil.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
@@ -141,6 +142,7 @@ def release(
     # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
     with working() as progress, new_output(out, out, say=complain) as output, opened(engine_choice) as engine:
+        progress(Progress(0, 4, "reading the graph"))
         graph = choices.with_private_share(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )
@@ -160,10 +162,12 @@ def release(
         for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
+            progress(Progress(1, 4, "rehearsing what it will be good for"))
             complain(_expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that cannot be written would be paid for and lost.
         output.reserve(choices.room_of(graph))
         noise = choices.noise(reproducible_noise)
+        progress(Progress(2, 4, "adding noise"))
         released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
         structure = kept_structure(graph, released)
         released = with_statistics(released, structure)
@@ -174,6 +178,7 @@ def release(
             pages = cards.pages(release_card(released, path))
             write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
 
+        progress(Progress(3, 4, "writing the release"))
         output.write(write)
     curator = None if structure is None else dict(structure.curator)
     answer = _answered(released, output.path, curator)

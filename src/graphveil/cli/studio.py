@@ -59,7 +59,7 @@ def studio(
         emit(answer, as_json=as_json, screen=lambda: described({"folder": answer["folder"]}), first=url)
         # Now, because the command does not end and a script waits for the link.
         sys.stdout.flush()
-        if not (no_browser or as_json) and not webbrowser.open(url):
+        if not (no_browser or as_json) and not webbrowser.open(Path(str(answer["opens"])).as_uri()):
             complain("no browser could be opened: open the link yourself")
 
     place = Place(host, port, certificate, certificate_key, tuple(names or ()))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import threading
 import time
@@ -24,6 +26,8 @@ from graphveil.studio.store import Store
 COOKIE: Final = "graphveil_studio_"
 #: Seconds for which a browser stays admitted.
 _SESSION: Final = 30 * 24 * 3600
+#: Seconds in which a request arrives, and of a table each part of it.
+PATIENCE: Final = 20.0
 #: Bytes of a request, but for tables.
 LARGEST: Final = 1 << 20
 #: As a collector's pages have, but for pictures that the page draws; and nothing is kept.
@@ -56,12 +60,8 @@ class Access:
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
         session = secrets.token_urlsafe(32)
         self._store.admit(_hash(session), time.time() + _SESSION)
-        return self._cookie(session, _SESSION), csrf_of(session)
-
-    def dismiss(self, session: str) -> str:
-        """End a session; return the cookie that replaces its own."""
-        self._store.dismiss(_hash(session))
-        return self._cookie("", 0)
+        attributes = f"HttpOnly; SameSite=Strict; Path=/; Max-Age={_SESSION}{'; Secure' if self._secure else ''}"
+        return f"{self._name}={session}; {attributes}", csrf_of(session)
 
     def session_in(self, headers: Collection[tuple[bytes, bytes]]) -> str | None:
         """Return the session of a request's cookie, None where it has none that is known."""
@@ -71,10 +71,6 @@ class Access:
             return None
         session = cookies[self._name].value if self._name in cookies else ""
         return session if session and self._store.is_admitted(_hash(session)) else None
-
-    def _cookie(self, session: str, seconds: int) -> str:
-        secure = "; Secure" if self._secure else ""
-        return f"{self._name}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}"
 
 
 def _hash(session: str) -> str:
@@ -104,7 +100,8 @@ class Gate:
         except Refusal as refusal:
             await refuse(refusal, started)
             return
-        await self._application(scope, receive, started)
+        is_table = scope["path"].startswith("/api/tables/")
+        await self._application(scope, _in_time(receive, math.inf if is_table else PATIENCE), started)
 
     def _passed(self, scope: Scope) -> str | None:
         """Return the session of a request that may pass; Refusal: it may not."""
@@ -113,17 +110,36 @@ class Gate:
         if host is None or not is_host(host, self._names):
             raise Refusal("wrong-host", "this studio does not answer under that name")
         reads = method in ("GET", "HEAD")
-        if not reads:
-            _require_own_origin(scope)
         session = self._access.session_in(headers)
         is_page = reads and (path == "/" or path.startswith("/assets/"))
+        # Also what only reads: a page at another port of this machine is sent with the cookie.
+        if not is_page:
+            _require_own_origin(scope)
         if session is None and not is_page and (method, path) != ("POST", "/api/session"):
             raise Refusal("not-admitted", "open the link that graphveil studio printed")
-        if (session is not None and not reads and path != "/api/session") or method == "DELETE":
-            _require_csrf(headers, session or "")
+        if session is not None and not reads and path != "/api/session":
+            _require_csrf(headers, session)
         if not reads and not path.startswith("/api/tables/"):
             _require_small(headers)
         return session
+
+
+def _in_time(receive: Receive, seconds: float) -> Receive:
+    """Take a body whole within some seconds, and each part of it within `PATIENCE`; else its sender is gone."""
+    until, more = time.monotonic() + seconds, True
+
+    async def receiving() -> Message:
+        nonlocal more
+        if not more:
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), min(PATIENCE, until - time.monotonic()))
+        except TimeoutError:
+            message = {"type": "http.disconnect"}
+        more = message.get("more_body", False)
+        return message
+
+    return receiving
 
 
 async def refuse(refusal: Refusal, send: Send) -> None:
@@ -137,7 +153,7 @@ async def refuse(refusal: Refusal, send: Send) -> None:
 def _require_own_origin(scope: Scope) -> None:
     origin, host = _header(scope["headers"], b"origin"), _header(scope["headers"], b"host")
     site = _header(scope["headers"], b"sec-fetch-site")
-    if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in (None, "same-origin"):
+    if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in (None, "none", "same-origin"):
         raise Refusal("forbidden", "a request from another page")
 
 

@@ -16,10 +16,10 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.registry import METHODS
+from graphveil.methods.release.entries import OPTIONS as RELEASE_OPTIONS
 from graphveil.methods.release.entries import RELEASE_METHODS
 from graphveil.privacy.accounting.guessing import right_guesses
-from graphveil.studio.jobs import Limits
-from graphveil.studio.models import Attack, Budget, Choices, MethodOf, SettingOf, Stop, Trust
+from graphveil.studio.models import Attack, Choices, MethodOf, SettingOf, Stop, Trust
 
 #: Where the methods of a trust come from; a federation takes several machines, and no method of this list.
 _METHODS: Final[Mapping[str, tuple[Method, ...]]] = MappingProxyType(
@@ -56,40 +56,41 @@ ATTACKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-def choices(root: str, limits: Limits, data_root: Path | None) -> Choices:
+def choices(root: str, data_root: Path | None) -> Choices:
     """Return everything that a page offers.
 
     Args:
         root: the name of the studio's folder.
-        limits: of its jobs.
         data_root: where named sets lie.
     """
     return Choices(
         root=root,
-        limits=limits,
-        trusts=[Trust(name=name, methods=[method.name for method in _METHODS.get(name, ())]) for name in TRUSTS],
+        trusts=[
+            Trust(name=name, words=words, methods=[method.name for method in _METHODS.get(name, ())])
+            for name, words in TRUSTS.items()
+        ],
         methods=[_method(method) for method in METHODS.values()],
-        stops=[stop_at(epsilon) for epsilon in _STOPS],
+        stops=[
+            Stop(epsilon=epsilon, right=right, of=guesses)
+            for epsilon in _STOPS
+            for right, guesses in [right_guesses(epsilon, 0.0) or (None, None)]
+        ],
         attacks=[Attack(name=name, on=on, summary=summary) for name, (on, summary) in ATTACKS.items()],  # type: ignore[arg-type]
         named=list(present(data_root)),
     )
 
 
-def stop_at(epsilon: float) -> Stop:
-    """Return an epsilon with what it lets anybody guess."""
-    right, guesses = right_guesses(epsilon, 0.0) or (None, None)
-    return Stop(epsilon=epsilon, right=right, of=guesses)
-
-
 def _method(method: Method) -> MethodOf:
     trust = next((name for name, methods in _METHODS.items() if method in methods), "none")
     budgets = [key for key in method.options if key in _EPSILONS]
+    # What is set in the training on a release is no setting of the release itself.
+    takes = [key for key in method.options if RELEASE not in method.tags or key in RELEASE_OPTIONS]
     return MethodOf(
         name=method.name,
         summary=method.summary,
         trust=trust,
-        budgets=[Budget(key=key, default=_finite(method.options[key].default)) for key in budgets],
-        settings=[_setting(key, option) for key, option in method.options.items() if key not in budgets],
+        budgets=[_setting(key, method.options[key]) for key in budgets],
+        settings=[_setting(key, method.options[key]) for key in takes if key not in budgets],
         command="release" if RELEASE in method.tags else "train",
     )
 
@@ -99,7 +100,8 @@ def _setting(key: str, option: Option) -> SettingOf:
     if key == "unit":
         # Not every method has every unit: its own words name those that it has.
         allowed = tuple(name for name in allowed if name in re.findall(r"[\w-]+", option.help))
-    return SettingOf(key=key, default=_finite(option.default), allowed=list(allowed))
+    allowed = ("true", "false") if option.type is bool else allowed
+    return SettingOf(key=key, default=_finite(option.default), allowed=list(allowed), help=option.help)
 
 
 def _finite(value: float | str | None) -> float | str | None:

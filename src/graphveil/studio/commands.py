@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.load import is_name
-from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.method import RELEASE, Method, Option
 from graphveil.methods.base.settings import OPEN_WORDS
 from graphveil.methods.registry import METHODS
@@ -33,7 +32,9 @@ NAMED: Final = "name:"
 FLAGS: Final = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
 RELEASE_FLAGS: Final = ("epsilon_x", "epsilon_y", "epsilon_a", "delta")
 #: Jobs that spend privacy, and name their price.
-SPENDING: Final = ("train", "release", "compare")
+SPENDING: Final = ("train", "release")
+#: What people would read in a collection that is only rehearsed.
+_REHEARSED: Final = ("--organiser", "rehearsal", "--purpose", "rehearsal", "--contact", "rehearsal", "--least", "1")
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,13 @@ class Commands:
             out: the folder that it writes, see `out_of`.
         """
         makers: Mapping[str, Callable[[Work], Iterator[str]]] = {
-            "describe": self._describe,
+            "describe": lambda work: iter(("data", "describe", *self._data(work))),
             "plan": self._plan,
-            "advise": self._advise,
+            "advise": lambda work: iter(("advise", *self._data(work))),
             "train": self._train,
             "release": self._release,
             "attack": self._attack,
             "import": self._import,
-            "compare": self._compare,
             "compare-runs": self._compare_runs,
         }
         return [*makers[command](work), *([] if out is None else ["--out", out])]
@@ -67,6 +67,24 @@ class Commands:
     def plan(self, work: Work) -> list[str]:
         """Return the words that plan what a request would train or release."""
         return self.words("plan", work.model_copy(update={"want": None}))
+
+    def run(self, work: Work) -> list[str]:
+        """Return the words that train or release what a request plans."""
+        if RELEASE in _method(work.method).tags:
+            return self.words("release", work, f"{RUNS}/released")
+        return self.words("train", work)
+
+    def rehearsal(self, work: Work, today: datetime) -> str | None:
+        """Return the commands that rehearse the collection of a local method's reports; None: nothing is collected."""
+        method = _method(work.method)
+        chosen = {key: work.settings.get(key, option.default) for key, option in method.options.items()}
+        budgets = {key: chosen[key] for key in FLAGS[:3] if chosen.get(key) not in (None, "inf", math.inf)}
+        if RELEASE in method.tags or not budgets or chosen.get("epsilon") is not None:
+            return None
+        days = [f"{today + timedelta(days=days):%Y-%m-%d}" for days in (-1, 30)]
+        wording = [*_REHEARSED, "--opens", days[0], "--closes", days[1], "--out", "task"]
+        task = ["collect", "init", *self._data(work), *self._settings(method, budgets, FLAGS), *wording]
+        return line_of(task, ["collect", "simulate", "task", self._data(work)[0], "--out", "collected"])
 
     def declare(self, folder: str, answers: str, *, replace: bool) -> list[str]:
         """Return the words that declare a folder of tables by a file of answers, both as pages name them."""
@@ -82,15 +100,12 @@ class Commands:
             return folder
         if start.job not in SPENDING:
             return None
-        about = {"train": start.method, "release": f"{start.method}-release", "compare": "compare"}[start.job]
+        about = f"{start.method}-release" if start.job == "release" else start.method
         data = _required(start.data, "data").removeprefix(NAMED)
         data = self.root.folder.name if data == "." else data
         first = f"{RUNS}/{plain_name(data)}-{about}-{now:%Y%m%d-%H%M%S}"
         names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1_000))
         return next(name for name in names if not used(name) and not self.root.path(name).exists())
-
-    def _describe(self, work: Work) -> Iterator[str]:
-        yield from ("data", "describe", *self._data(work))
 
     def _plan(self, work: Work) -> Iterator[str]:
         method = _method(work.method)
@@ -99,14 +114,6 @@ class Commands:
         yield from _options(("--want", work.want), ("--degree", work.degree), ("--seed", work.seed))
         yield from self._pilot(work)
         yield from _options(("--private-share", work.private_share))
-
-    def _advise(self, work: Work) -> Iterator[str]:
-        yield from ("advise", *self._data(work))
-        if work.trust is not None and work.trust not in TRUSTS:
-            raise Refusal("refused", f"no trust {work.trust!r}; allowed: {', '.join(TRUSTS)}")
-        yield from _options(("--trust", work.trust), ("--epsilon", work.epsilon), ("--want", work.want))
-        yield from _options(("--degree", work.degree))
-        yield from self._pilot(work)
 
     def _compare_runs(self, work: Work) -> Iterator[str]:
         yield "compare-runs"
@@ -137,19 +144,6 @@ class Commands:
         truth = None if work.truth is None else self._source(work.truth)
         yield from _options(("--truth", truth), ("--nodes", work.nodes), ("--shadows", work.shadows))
         yield from _options(("--seed", work.seed), ("--data-root", self.data_root))
-
-    def _compare(self, work: Work) -> Iterator[str]:
-        methods = [_method(name) for name in _required(work.methods, "methods")]
-        yield from ("compare", ",".join(method.name for method in methods), *self._data(work))
-        for key, values in work.epsilons.items():
-            if key not in FLAGS[:4]:
-                raise Refusal("refused", f"{key!r} is no budget; allowed: {', '.join(FLAGS[:4])}")
-            yield from (f"--{key.replace('_', '-')}", ",".join(text_of(value) for value in values))
-        # Each goes to the methods that take it, and one that none takes is refused by the command.
-        takes = {key: option for method in methods for key, option in method.options.items()}
-        common = Method("", "", "", "", "", takes)
-        yield from self._settings(common, work.settings, FLAGS[4:])
-        yield from _repetition(work)
 
     def _import(self, work: Work) -> Iterator[str]:
         yield from ("data", "import", self._address(_required(work.source, "source")))
@@ -231,9 +225,9 @@ def text_of(value: Setting) -> str:
     return str(value)
 
 
-def line_of(words: list[str] | tuple[str, ...]) -> str:
-    """Return the command to copy."""
-    return f"graphveil {shlex.join(words)}"
+def line_of(*commands: Sequence[str]) -> str:
+    """Return the commands to copy, each to be run where the one before went well."""
+    return " && ".join(f"graphveil {shlex.join(words)}" for words in commands)
 
 
 def _typed(option: Option, text: str) -> object:

@@ -286,7 +286,9 @@ def _sentence(code: int | None, wrong: str | None) -> str | None:
     if code == _INTERRUPTED:
         return "interrupted; no partial files remain"
     if code < 0:
-        why = ": most likely the machine had no memory left" if code == -signal.SIGKILL else ""
+        # Libraries abort where they are refused memory.
+        full = code in (-signal.SIGKILL, -signal.SIGABRT)
+        why = ": most likely no memory was left, see --memory" if full else ""
         return f"it was ended by signal {-code} ({signal.Signals(-code).name}){why}; no result was written"
     return f"it ended with code {code} and no reason"
 

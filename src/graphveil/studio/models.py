@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PositiveFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from graphveil.studio.jobs import Limits
 from graphveil.studio.root import Finished, Source
 from graphveil.studio.store import State
 
@@ -40,16 +39,10 @@ class Work(Strict):
 
     data: Data | None = None
     method: Word | None = None
-    methods: list[Word] = Field([], max_length=20)
-    trust: Word | None = None
     settings: dict[str, Setting] = Field({}, max_length=60, description="Of the method, epsilons and delta among them.")
-    epsilons: dict[str, list[PositiveFloat]] = Field(
-        {}, max_length=4, description="Of a comparison: budget -> its values."
-    )
     want: Word | None = Field(None, description="A goal: accuracy=0.8 or lift=0.02.")
     pilot: Data | None = None
     degree: float | None = Field(None, gt=0, lt=1e6)
-    epsilon: float | None = Field(None, gt=0, description="Of a rehearsal.")
     runs: list[Data] = Field([], max_length=50)
     run: Data | None = None
     attack: Word | None = None
@@ -78,7 +71,7 @@ class Query(Work):
 class Start(Work):
     """A job; whatever spends privacy names the price that its button showed."""
 
-    job: Literal["train", "release", "attack", "plan", "advise", "compare", "import"]
+    job: Literal["train", "release", "attack", "plan", "import"]
     price: str | None = Field(None, max_length=20_000)
 
 
@@ -93,25 +86,20 @@ class Problem(Strict):
 
 
 class Trust(Strict):
-    """Who may see raw data, and what `advise` recommends and offers there."""
+    """Who may see raw data, in words, and the methods that fit it."""
 
     name: str
+    words: str
     methods: list[str]
 
 
-class Budget(Strict):
-    """A budget of a method, and its default."""
-
-    key: str
-    default: float | str | None
-
-
 class SettingOf(Strict):
-    """A setting of a method."""
+    """A setting of a method, budgets among them; `allowed` is empty where its help says what it takes."""
 
     key: str
     default: Setting
     allowed: list[str]
+    help: str
 
 
 class MethodOf(Strict):
@@ -120,7 +108,7 @@ class MethodOf(Strict):
     name: str
     summary: str
     trust: str
-    budgets: list[Budget]
+    budgets: list[SettingOf]
     settings: list[SettingOf]
     command: Literal["train", "release"]
 
@@ -145,7 +133,6 @@ class Choices(Strict):
     """Everything that a page offers."""
 
     root: str
-    limits: Limits
     trusts: list[Trust]
     methods: list[MethodOf]
     stops: list[Stop]
@@ -174,7 +161,9 @@ class Answered(Strict):
     command: str
     answer: dict[str, JsonValue] | None = None
     price: str | None = None
+    run: Annotated[str | None, Field(description="Of a plan: the command that trains or releases the same.")] = None
     config: Annotated[str | None, Field(description="Of a plan: the file that --config takes for the same.")] = None
+    rehearsal: Annotated[str | None, Field(description="Of a plan: commands that rehearse the collection.")] = None
 
 
 class Progress(Strict):
@@ -197,7 +186,6 @@ class JobOf(Strict):
     created: float
     began: float | None
     ended: float | None
-    progress: Progress | None
     warnings: list[str]
     error: str | None
     answer: dict[str, JsonValue] | None

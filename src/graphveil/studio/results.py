@@ -74,10 +74,6 @@ class FinishedWork:
         places = (self.folder / name, self.folder / "public" / name)
         return next((place for place in places if self.root.holds(place)), None)
 
-    def report(self) -> str | None:
-        """Return where the full report lies, which stays on this machine."""
-        return f"{self.path}/report.html" if (self.folder / "report.html").is_file() else None
-
     def attacks(self) -> list[str]:
         return sorted(file.stem.removeprefix("attack-") for file in self.folder.glob("attack-*.json"))
 
@@ -114,7 +110,7 @@ class FinishedWork:
         private = self.private()
         picture = self._picture(private)
         if picture is None:
-            return _nothing("this run drew no picture that a page may show: who keeps it does not hold the connections")
+            return _nothing("this run drew no picture that a page may show: no guarantee covers its predictions")
         guarantee = _guarantee(self._object("result.json"))
         if private and (reason := _uncovered(guarantee, private)) is not None:
             return _nothing(reason)
@@ -185,7 +181,7 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
     kinds = {kind: pairs for kind, pairs in picture.edges.items() if not hides_edges or kind == RELEASED}
     count = len(picture.places)
     # Where the order, the choice and the places of nodes follow from private edges, none of them is shown.
-    is_open = len(kinds) == len(picture.edges)
+    is_open = bool(kinds) and len(kinds) == len(picture.edges)
     order = np.arange(count) if is_open else np.random.default_rng(_SEED).permutation(count)
     order = order[:MOST]
     places = (
@@ -199,7 +195,7 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
             for node, place in zip(order, places, strict=True)
         ],
         edges=[Edges(kind=kind, pairs=_among(pairs, order)) for kind, pairs in kinds.items()],
-        left_out=_left_out(picture, hides_edges and not is_open, hides_labels, len(order)),
+        left_out=_left_out(picture, not is_open, hides_labels, len(order)),
     )
 
 
@@ -234,7 +230,8 @@ def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: in
     sentences = []
     if hides_edges:
         sentences.append(
-            "Edges are left out, because the data declares them private; nodes stand by predicted class, in no order."
+            "Edges are left out: the data declares them private, or only people themselves know them; nodes stand by "
+            "predicted class, in no order."
         )
     if hides_labels:
         sentences.append("True labels and errors are left out, because the data declares labels private.")

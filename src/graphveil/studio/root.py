@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from graphveil.errors import GraphveilError
-from graphveil.files.reading import LARGEST_TOML, read_json, read_text
+from graphveil.files.reading import LARGEST, LARGEST_TOML, read_json, read_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name
@@ -91,6 +93,28 @@ class Root:
     def holds(self, file: Path) -> bool:
         """Return whether a file is there and may be read for a page: a link in a folder may lead anywhere."""
         return file.is_file() and self._contains(file)
+
+    @contextmanager
+    def inside(self, folder: Path) -> Iterator[int]:
+        """Give a descriptor of a folder below, reached through no link: what it names cannot be exchanged any more.
+
+        OSError: a part of the way is no folder by now.
+        """
+        number = os.open(self.folder, os.O_DIRECTORY)
+        try:
+            for part in folder.relative_to(self.folder).parts:
+                number, above = os.open(part, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=number), number
+                os.close(above)
+            yield number
+        finally:
+            os.close(number)
+
+    def read(self, file: Path) -> bytes:
+        """Return the content of a file below, reached through no link."""
+        with self.inside(file.parent) as place:
+            flags = os.O_NOFOLLOW | os.O_NONBLOCK
+            with open(file.name, "rb", opener=lambda name, mode: os.open(name, mode | flags, dir_fd=place)) as stream:
+                return stream.read(LARGEST)
 
     def kind(self, folder: Path) -> Kind | None:
         """Return what kind of finished work a folder holds, None for none."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import os
 import sqlite3
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -12,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, FastAPI, Header, Request, Response
+from fastapi import APIRouter, Body, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -24,16 +25,15 @@ from graphveil.collection.service.pages import Asset
 from graphveil.collection.service.troubles import write_down
 from graphveil.errors import GraphveilError
 from graphveil.files.serial import json_safe, to_json
-from graphveil.files.writing import write_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.drafts.draft import draft
 from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
 from graphveil.studio.commands import SPENDING, Commands, line_of
-from graphveil.studio.events import events, last_progress
+from graphveil.studio.events import events
 from graphveil.studio.jobs import Jobs, ended_in, warnings_in
-from graphveil.studio.prices import price_of, price_of_comparison
+from graphveil.studio.prices import price_of
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
 from graphveil.studio.store import OPEN, Job
@@ -50,7 +50,7 @@ VENDORED = Path(graphveil.__file__).parent / "reports" / "vendor"
 #: What the page uses of others' files; its own are all in its folder.
 SHARED = (
     *(COLLECTORS / name for name in ("look.css", "dom.js", "numbers.js", "icon.svg")),
-    *(VENDORED / name for name in ("uPlot.iife.min.js", "uPlot.min.css", "cytoscape.min.js")),
+    VENDORED / "cytoscape.min.js",
 )
 #: Seconds between two looks at the jobs.
 _EVERY = 0.3
@@ -104,14 +104,12 @@ class Studio:
         return {
             "POST /api/session": self._begin,
             "GET /api/session": self._session,
-            "DELETE /api/session": self._end,
             "GET /api/choices": self._choices,
             "GET /api/folders": self._folders,
             "PUT /api/tables/{folder:path}/{file}": self._table,
             "POST /api/drafts": self._draft,
             "POST /api/declarations": self._declare,
             "POST /api/queries": self._query,
-            "POST /api/prices": self._price,
             "POST /api/jobs": self._start,
             "GET /api/jobs": self._list,
             "GET /api/jobs/{id}": self._job,
@@ -141,13 +139,10 @@ class Studio:
     def _session(self, request: Request) -> dict[str, str]:
         return {"csrf": csrf_of(request.state.session)}
 
-    def _end(self, request: Request) -> Response:
-        return Response(status_code=204, headers={"set-cookie": self.access.dismiss(request.state.session)})
-
     # ---- what may be chosen ----
 
     def _choices(self) -> models.Choices:
-        return choices(self.root.folder.name, self.jobs.limits, self._data_root)
+        return choices(self.root.folder.name, self._data_root)
 
     def _folders(self) -> models.Folders:
         return models.Folders(data=self.root.sources(), runs=self.root.finished())
@@ -163,7 +158,9 @@ class Studio:
         if (place / DECLARATION).exists() and not replace:
             raise Refusal("used", f"{folder} has a {DECLARATION} already")
         # Beside the declaration, so that the command can be run again.
-        write_text(place / ANSWERS, to_json(answers, indent=2) + "\n")
+        with self.root.inside(place) as to, tempfile.NamedTemporaryFile(dir=self.root.scratch, delete=False) as partial:
+            partial.write(to_json(answers, indent=2).encode() + b"\n")
+            os.replace(partial.name, ANSWERS, dst_dir_fd=to)
         words = self._commands.declare(folder, self.root.relative(place / ANSWERS), replace=replace)
         declared = self.jobs.ask(words)
         notes = [*declared["notes"], f"checked: {declared['checked']}"]
@@ -176,23 +173,14 @@ class Studio:
         answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
         if query.query == "plan" and answered.answer is not None:
             answered.price = price_of(query, answered.answer)
+            answered.run = line_of(self._commands.run(query))
             answered.config = self._commands.config(query)
+            answered.rehearsal = self._commands.rehearsal(query, datetime.now())
         return answered
 
-    def _price(self, start: models.Start) -> models.Answered:
-        price, plan = self._priced(start)
-        return models.Answered(
-            command=line_of(self._commands.words(start.job, start, self._out(start))), answer=plan, price=price
-        )
-
-    def _priced(self, start: models.Start) -> tuple[str | None, dict[str, Any] | None]:
-        """Return what a job would spend, in the library's words, and the plan that says so; None for nothing."""
-        if start.job not in SPENDING:
-            return None, None
-        if start.job == "compare":
-            return price_of_comparison(start), None
-        plan = self.jobs.query(self._commands.plan(start))
-        return price_of(start, plan), plan
+    def _priced(self, start: models.Start) -> str | None:
+        """Return what a job would spend, in the library's words; None for nothing."""
+        return price_of(start, self.jobs.query(self._commands.plan(start))) if start.job in SPENDING else None
 
     def _start(self, start: models.Start) -> models.JobOf:
         return self._begun(start, self._out(start))
@@ -201,7 +189,7 @@ class Studio:
         words = self._commands.words(start.job, start, out)
         stamps = None if start.price is None else self.jobs.stamps(words)
         # Planned again: what a page says of prices is not believed.
-        if start.price != (price := self._priced(start)[0]):
+        if start.price != (price := self._priced(start)):
             raise Refusal("other-price", f"the button did not name this price: {price}")
         request = start.model_dump(mode="json", exclude_unset=True)
         return self._described(self.jobs.submit(start.job, request, words, out, stamps))
@@ -226,14 +214,12 @@ class Studio:
         if job.state in OPEN:
             raise Refusal("used", "this job has not ended")
         start = models.Start.model_validate({**job.request, "price": price})
-        # The same words, unless their folder is there; a comparison goes on in its own.
-        is_free = job.out is None or start.job == "compare" or not self.root.path(job.out).exists()
+        # The same words, unless their folder is there.
+        is_free = job.out is None or not self.root.path(job.out).exists()
         return self._begun(start, job.out if is_free else self._out(start))
 
-    def _events(self, id: str, last_event_id: Annotated[str | None, Header()] = None) -> StreamingResponse:
-        job = self.store.job(id)
-        after = int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,15}", last_event_id) else 0
-        stream = events(lambda: self.store.job(id), self.jobs.folder(job), after)
+    def _events(self, id: str) -> StreamingResponse:
+        stream = events(lambda: self.store.job(id), self.jobs.folder(self.store.job(id)))
         return StreamingResponse(stream, media_type="text/event-stream")
 
     def _described(self, job: Job, *, whole: bool = True) -> models.JobOf:
@@ -243,7 +229,6 @@ class Studio:
         return models.JobOf(
             **{name: value for name, value in vars(job).items() if name in models.JobOf.model_fields},
             command=line_of(job.words),
-            progress=last_progress(folder),
             warnings=warnings_in(folder),
             error="it was stopped before it began" if never else None if ended is None else ended.error,
             answer=None if ended is None else ended.answer,
@@ -265,7 +250,7 @@ class Studio:
             kind=work.kind,
             result=work.facts(),
             files=work.files(),
-            report=work.report(),
+            report=f"{path}/report.html" if (work.folder / "report.html").is_file() else None,
             attacks=work.attacks(),
             private=list(work.private()),
             parties=work.parties(),
@@ -277,11 +262,12 @@ class Studio:
             raise Refusal("not-found", f"{path} is a {work.kind}, and only a run has predictions to draw")
         return work.graph()
 
-    def _file(self, path: str, name: str) -> FileResponse:
+    def _file(self, path: str, name: str) -> Response:
         file = self._work(path).file(name)
         if file is None:
             raise Refusal("not-found", f"{path} has no {name[:80]!r} to download")
-        return FileResponse(file, filename=file.name, headers=_DOWNLOAD)
+        headers = {**_DOWNLOAD, "content-disposition": f'attachment; filename="{file.name}"'}
+        return Response(self.root.read(file), media_type=_ANY, headers=headers)
 
     # ---- the page's own choices ----
 
@@ -316,16 +302,16 @@ def _served(asset: Asset) -> Callable[[Request], Response]:
     return answer
 
 
-_TEXT, _BYTES = {"schema": {"type": "string"}}, {"schema": {"type": "string", "format": "binary"}}
-_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
+_ANY, _BYTES = "application/octet-stream", {"schema": {"type": "string", "format": "binary"}}
+_EVENT = {"schema": {"type": "object", "properties": {name: {"type": "string"} for name in ("event", "data")}}}
+_BODY = {"requestBody": {"required": True, "content": {_ANY: _BYTES}}}
 #: What is answered otherwise than by JSON with the status 200.
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "POST /api/jobs": {"status_code": 201},
     "POST /api/jobs/{id}/again": {"status_code": 201},
     "PUT /api/tables/{folder:path}/{file}": {"status_code": 201, "openapi_extra": _BODY},
-    "DELETE /api/session": {"status_code": 204, "response_class": Response},
-    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _TEXT}},
-    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {"*/*": _BYTES}},
+    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _EVENT}},
+    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {_ANY: _BYTES}},
 }
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Problem} for status in sorted({*STATUS.values()})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError, UsedPathError
-from graphveil.files.writing import writing
+from graphveil.files.writing import write_bytes, writing
 from graphveil.runtime.extras import require_packages
 from graphveil.studio.root import STATE, Root
 
@@ -39,7 +39,7 @@ def serve(
         place: where it listens.
         limits: of its jobs.
         data_root: where named sets lie; None: where commands look by themselves.
-        started: called with the address, whose fragment holds the token, and with the folder.
+        started: called with the address, whose fragment holds the token, the folder, and a page that leads there.
 
     Raises:
         InputError: the folder, the address or a file of TLS cannot be used.
@@ -74,7 +74,12 @@ def serve(
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server = uvicorn.Server(config)
         with ended_by_signals(server):
-            started({"url": f"{address(own, place)}/#token={access.token}", "folder": str(root.folder)})
+            url = f"{address(own, place)}/#token={access.token}"
+            # Other users of the machine read command lines, and so would have the link: a browser opens this file.
+            page = root.scratch / "open.html"
+            link = f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><a href="{url}">Open</a>'
+            write_bytes(page, link.encode(), mode=0o600)
+            started({"url": url, "folder": str(root.folder), "opens": str(page)})
             run(server, own)
         store.close()
 

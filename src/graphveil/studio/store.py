@@ -6,8 +6,6 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -68,16 +66,11 @@ class Store:
         with self._lock:
             self._file.close()
 
-    @contextmanager
-    def _turn(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            yield self._file
-
     def put(self, job: Job, **fields: object) -> Job:
         """Store a job with other values of some fields, and return it."""
         changed = replace(job, **fields)  # type: ignore[arg-type]
-        with self._turn() as file:
-            file.execute(_PUT, (job.id, json.dumps(asdict(changed))))
+        with self._lock:
+            self._file.execute(_PUT, (job.id, json.dumps(asdict(changed))))
         return changed
 
     def job(self, id: str) -> Job:
@@ -93,34 +86,30 @@ class Store:
         return self._jobs(f"{chosen} ORDER BY number", *states)
 
     def _jobs(self, rest: str, *values: str) -> list[Job]:
-        with self._turn() as file:
-            rows = file.execute(f"SELECT content FROM jobs {rest}", values).fetchall()
+        with self._lock:
+            rows = self._file.execute(f"SELECT content FROM jobs {rest}", values).fetchall()
         return [Job(**json.loads(content)) for (content,) in rows]
 
     def admit(self, hash: str, until: float) -> None:
-        with self._turn() as file:
-            file.execute("DELETE FROM sessions WHERE until < ?", (time.time(),))
-            file.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (hash, until))
+        with self._lock:
+            self._file.execute("DELETE FROM sessions WHERE until < ?", (time.time(),))
+            self._file.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (hash, until))
 
     def is_admitted(self, hash: str) -> bool:
-        with self._turn() as file:
-            row = file.execute("SELECT until FROM sessions WHERE hash = ?", (hash,)).fetchone()
+        with self._lock:
+            row = self._file.execute("SELECT until FROM sessions WHERE hash = ?", (hash,)).fetchone()
         return row is not None and row[0] > time.time()
-
-    def dismiss(self, hash: str) -> None:
-        with self._turn() as file:
-            file.execute("DELETE FROM sessions WHERE hash = ?", (hash,))
 
     def saved(self) -> tuple[int, dict[str, Any]]:
         """Return the choices of the page with their version, 0 before the first."""
-        with self._turn() as file:
-            row = file.execute("SELECT version, content FROM saved").fetchone()
+        with self._lock:
+            row = self._file.execute("SELECT version, content FROM saved").fetchone()
         return (0, {}) if row is None else (row[0], json.loads(row[1]))
 
     def save(self, version: int, content: dict[str, Any]) -> int:
         """Store choices that were made from a version, and return the next one; Refusal: another page was quicker."""
-        with self._turn() as file:
+        with self._lock:
             if version != self.saved()[0]:
                 raise Refusal("stale", "another window has changed the choices meanwhile: load them first")
-            file.execute("INSERT OR REPLACE INTO saved VALUES (1, ?, ?)", (version + 1, json.dumps(content)))
+            self._file.execute("INSERT OR REPLACE INTO saved VALUES (1, ?, ?)", (version + 1, json.dumps(content)))
         return version + 1

@@ -38,7 +38,8 @@ async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[b
         os.fsync(partial.fileno())
         try:
             # A link and no renaming: it fails where the name is used.
-            os.link(partial.name, place / name)
+            with root.inside(place) as number:
+                os.link(partial.name, name, dst_dir_fd=number)
         except FileExistsError:
             raise Refusal("used", f"{folder}/{name} is there already, and is never overwritten") from None
     return size

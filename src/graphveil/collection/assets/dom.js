@@ -93,3 +93,14 @@ export function goTo(id) {
   head.focus();
   head.scrollIntoView({ block: "start" });
 }
+
+/** Copy a line, and say so on the button that was pressed and, by `say`, to those who do not see it. */
+export async function copied(button, line, say) {
+  try {
+    await navigator.clipboard.writeText(line);
+    button.textContent = "Copied";
+    say("Copied.");
+  } catch {
+    button.textContent = "Select it and copy it by hand";
+  }
+}

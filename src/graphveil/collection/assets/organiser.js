@@ -1,7 +1,7 @@
 /** The organiser's page: log in, see how a collection stands, open, close, export. */
 
 import * as admin from "./admin.js";
-import { el, fill, find, goTo, note, table, tell, theirs } from "./dom.js";
+import { copied, el, fill, find, goTo, note, table, tell, theirs } from "./dom.js";
 import { count } from "./numbers.js";
 import { hours, moment, next, numbers, participation, promised, refusals } from "./admin.js";
 
@@ -143,23 +143,13 @@ function offer(can) {
 function training(lines) {
   if (!lines.length) return el("p", {}, "No method learns from what this task asks: it needs a label, with features or links beside it or alone.");
   const commands = lines.map((line) => {
-    const copy = el("button", { type: "button", class: "small no-print", click: () => copied(copy, line) }, "Copy");
+    const copy = el("button", { type: "button", class: "small no-print", click: () => copied(copy, line, say) }, "Copy");
     return el("div", { class: "command" }, el("pre", { tabindex: "0" }, line), copy);
   });
   const edges = lines[0].includes("--edges")
     ? "edges.parquet (or .csv) is the public graph: a table with the columns source and target, ids as in the tokens' file."
     : "No edges are needed: the links come from the reports.";
   return el("div", {}, el("p", {}, `On the machine that has the export, in one of these ways. ${edges}`), commands);
-}
-
-async function copied(button, line) {
-  try {
-    await navigator.clipboard.writeText(line);
-    button.textContent = "Copied";
-    say("Copied.");
-  } catch {
-    button.textContent = "Select it and copy it by hand";
-  }
 }
 
 const percent = (share) => `${Math.round(100 * share)}%`;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphveil.files.serial import json_safe
@@ -20,7 +20,7 @@ from graphveil.methods.advise.rehearsal import (
     rehearse,
     worlds_of,
 )
-from graphveil.methods.advise.rules import TRUSTS, Cell, Rule, most_alike, rule_for
+from graphveil.methods.advise.rules import TRUSTS, Cell, Rule, cells, most_alike, rule_for
 from graphveil.methods.registry import METHODS, plan
 from graphveil.privacy.accounting.guessing import adversary, guesses_about
 from graphveil.runtime.progress import ProgressCallback
@@ -77,6 +77,13 @@ class Advice:
         return {} if self.rule is None else self.rule.choice(self.epsilon)
 
     @property
+    def measured(self) -> tuple[Cell, ...]:
+        """All that was measured on the graphs most like this one, whatever the epsilon."""
+        alike = [cell.graph for cell in self.alike]
+        every = () if self.rule is None or self.rule.panel is None else cells(self.rule.panel)
+        return tuple(cell for cell in every if cell.graph in alike)
+
+    @property
     def expected(self) -> Band | None:
         """The lift to expect, by the rehearsal, else by the graphs of the panel that are most alike; None: unknown."""
         if self.rehearsal is not None:
@@ -98,6 +105,7 @@ class Advice:
             "facts": self.facts.to_dict(),
             "adversary": self.adversary,
             "alike": [{"graph": cell.graph, "epsilon": cell.epsilon, "lift": cell.lift / 100} for cell in self.alike],
+            "measured": [asdict(cell) for cell in self.measured],
             "expected": None if band is None else band.to_dict(),
             "rehearsed_on": self.on,
             "rehearsal": [

@@ -105,11 +105,12 @@ GRAPHS: Final[Mapping[str, Kind]] = MappingProxyType({name: Kind(*facts) for nam
 
 @dataclass(frozen=True)
 class Cell:
-    """A measured lift, in points, on a graph of the panel."""
+    """A measured lift, in points, and accuracy, in percent, on a graph of the panel; None: the lift alone is listed."""
 
     graph: str
     epsilon: float
     lift: float
+    accuracy: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -123,9 +124,9 @@ class Cell:
 def cells(table: str) -> tuple[Cell, ...]:
     """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
     return tuple(
-        Cell(graph, float(epsilon), lift)
-        for graph, lifts in _PANEL["lifts"][table].items()
-        for epsilon, lift in lifts.items()
+        Cell(graph, float(epsilon), *figures)
+        for graph, measured in _PANEL["measured"][table].items()
+        for epsilon, figures in measured.items()
     )
 
 

@@ -20,6 +20,7 @@ from graphveil.privacy import Randomness
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.federation.card import check_party, is_party
 from graphveil.reports.federation.plan import draft
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 
 def is_federation(folder: Path) -> bool:
@@ -37,6 +38,7 @@ def attack_folder(
     nodes: int = 500,
     seed: int = 0,
     plain: bool = True,
+    progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
     """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data. Raises
     DataError for other data than was agreed; InputError for an attack that does not fit, or holders that share nobody.
@@ -47,6 +49,7 @@ def attack_folder(
         truth: the folder with one folder of data a holder, named as in the agreement.
         nodes: among how many people pairs are judged.
         seed: of weights, splits that are not declared, and draws.
+        progress: hears of each simulation.
     """
     require_federation_attack(name)
     place = _agreed(folder)
@@ -67,6 +70,7 @@ def attack_folder(
     holdings = _holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
     results = {}
     for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
+        progress(Progress(len(results), 1 + plain, f"simulating the federation, {label}"))
         run = simulated(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
         results[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
     return results

@@ -38,6 +38,7 @@ from graphveil.reports.releases.card import read_lift, release_card
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
 from graphveil.reports.runs.origin import graph_of, in_rows_of
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 T = TypeVar("T")
 Results: TypeAlias = Mapping[str, AttackResult]
@@ -57,6 +58,7 @@ def attack_run(
     shadow: str | None = None,
     seed: int = 0,
     plain: bool = True,
+    progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
     """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
 
@@ -68,6 +70,7 @@ def attack_run(
         data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
+        progress: hears of each stage and each training.
 
     Raises:
         ModelFileError: there is no run; InputError for an unknown attack, or one that does not fit the method.
@@ -92,11 +95,20 @@ def attack_run(
     settings = chosen_settings(record.method, record.settings)
     own = None if shadow is None else load_plain(shadow, root=data_root)
 
+    trained = 0
+
+    def another(part: str) -> None:
+        nonlocal trained
+        trained += 1
+        progress(Progress(trained, 0, f"training number {trained} of {part}"))
+
     def train(graph: Graph, nodes: Split, number: int) -> Any:
+        another(f"{record.method}, for {name}")
         built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
         return built.fit(graph, split=nodes, randomness=randomness)
 
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
+    progress(Progress(0, 0, f"{name} on {record.method}"))
     results = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
     protected = record.method not in tagged(BASELINE) or truth is not None
     if not protected:
@@ -105,10 +117,12 @@ def attack_run(
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
         def open_network(graph: Graph, nodes: Split, number: int) -> Any:
+            another("a plain network")
             return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
         common["noiseless"] = shows_features(method, served)
         plain_network = open_network(graph, split, split_seed)
+        progress(Progress(0, 0, f"{name} on a plain network"))
         results[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
         results[PLAIN] = _noted(results[PLAIN], graph, model["model"])
     return results
@@ -183,6 +197,7 @@ def attack_release(
     nodes: int = 500,
     seed: int = 0,
     plain: bool = True,
+    progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
     """Return what an attack finds in a release and, beside it, in the truth published as it is. Raises InputError for
     an attack that does not fit or no truth; DataError if the release is incomplete or was changed.
@@ -190,13 +205,16 @@ def attack_release(
     Args:
         truth: the graph that the release was made of.
         nodes: among how many random nodes pairs are judged.
+        progress: hears of each stage.
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
         raise InputError(f"{name} attacks a model, but this is a graph", allowed=PUBLISHED, remedy=remedy)
     if truth is None:
         raise InputError("is required", where="--truth", allowed="the original graph of the release")
+    progress(Progress(0, 2, "reading the release and the truth"))
     released, graph = load_plain(release), load_plain(truth, root=data_root)
+    progress(Progress(1, 2, f"{name} on the release"))
     results = {released.release.method: published_edges(graph, released, targets=nodes, seed=seed)}
     if plain:
         results[PLAIN] = published_edges(graph, as_it_is(graph, released), targets=nodes, seed=seed)

@@ -89,6 +89,9 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
         return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
     if _topology_is_public(guarantee):
         return _open_copy(model, graph, PUBLIC, "edges that are declared public")
+    if guarantee.model == "local":
+        # What devices sent has its noise, and so has what follows from it; whom they know only they themselves know.
+        return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
     return None
 
 
@@ -102,11 +105,12 @@ def _topology_is_public(guarantee: Guarantee) -> bool:
     return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
 
 
-def _open_copy(model: Estimator, links: Structure, kind: str, what: str) -> Picture:
+def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) -> Picture:
     # A `Structure` has no labels, features or names: this copy cannot show what it is not given.
     nodes = int(links.num_nodes)
-    drawn = sample_nodes(links.edge_index, nodes)
-    pairs = pairs_among(links.edge_index, drawn)
+    edge_index = links.edge_index[:, :0] if kind is None else links.edge_index
+    drawn = sample_nodes(edge_index, nodes)
+    pairs = pairs_among(edge_index, drawn)
     covered = "Covered by the guarantee: drawn are predictions and " + what + "; no true label, no name."
     return Picture(
         caption=(_extent(drawn, nodes), covered),
@@ -114,7 +118,7 @@ def _open_copy(model: Estimator, links: Structure, kind: str, what: str) -> Pict
         classes=_classes(links),
         places=_as_pairs(places_of(pairs, len(drawn))),
         predicted=_predicted(model, drawn),
-        edges=_drawn_edges({kind: pairs}),
+        edges={} if kind is None else _drawn_edges({kind: pairs}),
     )
 
 

@@ -1,11 +1,11 @@
 /** Step 3: how much may be learned about one unit, in people's words; what that leaves; and the goal first. */
 
 import * as api from "./api.js";
-import { band, curve, ranges } from "./charts.js";
+import { band, spread } from "./charts.js";
 import { el, facts, more, note } from "./dom.js";
 import { count } from "./numbers.js";
-import { acts, box, button, field, files, fill, hint, p, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
-import { advice, exposed, planned, request, TITLES } from "./trust.js";
+import { acts, button, field, files, fill, hint, list, p, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
+import { advice, exposed, optionsOf, planned, request, TITLES } from "./trust.js";
 import { finished } from "./results.js";
 import { progress } from "./watch.js";
 
@@ -16,6 +16,10 @@ export const needs = ["data", "method"];
 export function render(body, app) {
   const [plan, bands, goal] = [0, 1, 2].map(() => el("div", {}));
   const method = app.method();
+  // Whether a connection or a whole person is hidden is the first decision, before any epsilon.
+  const first = ({ key, allowed }) => key === "unit" && ["edge", "node"].every((name) => allowed.includes(name));
+  // Of charts on which the first budget is marked.
+  const marks = [];
   let wait = 0;
   const replan = (delay = 500) => {
     clearTimeout(wait);
@@ -25,75 +29,87 @@ export function render(body, app) {
     app.go("budget");
     say(words);
   };
-  const stop = goalFirst(goal, app, again);
+  const draw = () => {
+    marks.length = 0;
+    return fill(bands, "Looking for what is known.", () => evidence(app, marks), (parts) => {
+      const [[, epsilon] = []] = app.budgets();
+      for (const mark of epsilon ? marks : []) mark(epsilon);
+      return parts;
+    });
+  };
+  draw();
+  const stop = goalFirst(goal, app, again, draw);
   put(body, 
     goal,
     el("h2", {}, "How much may be learned?"),
-    hidden(app, again), app.budgets().map(([key, epsilon]) => slider(app, key, epsilon, replan)), beside(app, again),
+    form(app, replan, again, first),
+    app.budgets().map(([key, epsilon], place) => slider(app, key, epsilon, replan, place ? [] : marks)),
+    more("More settings", hint("What is left empty is as advised. All of it stands in config.toml and in the command."), form(app, replan, again, (one) => !first(one))),
     el("h2", {}, "What this promises"), plan,
     el("h2", {}, "What it may be good for"), bands,
   );
   if (!method.budgets.length) body.prepend(note("care", `${method.name} protects nothing: it has no budget.`));
   replan(0);
-  fill(bands, "Looking for what is known.", () => evidence(app), (parts) => parts);
   return () => {
     clearTimeout(wait);
     stop();
   };
 }
 
-/** One budget: a slider over the library's own stops, its sentence, and the curve that it moves on. */
-function slider(app, key, epsilon, moved) {
+/** One budget: a slider over the library's own stops, its sentence, and the band below the limit of its guarantee. */
+function slider(app, key, epsilon, moved, marks) {
   const stops = app.world.stops;
-  const far = (stop) => Math.abs(Math.log(stop.epsilon / epsilon));
-  const nearest = stops.reduce((best, stop, place) => (far(stop) < far(stops[best]) ? place : best), 0);
+  // What lies between two stops is described by the one that promises less.
+  const above = stops.findIndex((stop) => stop.epsilon >= epsilon);
   const unit = app.unitOf(key);
   const control = el("input", { type: "range", min: "0", max: String(stops.length - 1), step: "1" });
   const output = el("output", { class: "big" });
-  const [figure, mark] = curve({
-    title: "How often a guess about it can be right, of 100", unit: "right guesses of 100", ends: [45, 105],
-    places: stops.map((stop) => stop.epsilon), values: stops.map((stop) => (stop.of ? Number(((100 * stop.right) / stop.of).toFixed(2)) : 100)),
-  });
+  const limit = stops.map(({ epsilon: place, right, of }) => ({ epsilon: place, low: 50, high: of ? (100 * right) / of : 100 }));
+  const [figure, mark] = spread({
+    title: "How often a guess about it may be right", unit: "guesses of 100", ends: [50, 100], places: stops.map((stop) => stop.epsilon),
+  }, [{ name: "from a coin to the most that anybody reaches, whatever the attack", points: limit, kind: "own" }]);
   const tell = () => {
-    const stop = stops[Number(control.value)];
+    const stop = { ...stops[Number(control.value)], ...(typed === null ? {} : { epsilon: typed }), ...(above < 0 && typed !== null ? { of: null } : {}) };
     const sure = stop.of ? stop.right / stop.of : 1;
     const words = stop.of ? `Of ${count(stop.of)} guesses about ${unit} at most ${count(stop.right)} are right.` : `Nearly every guess about ${unit} may be right.`;
     const strength = sure < 0.63 ? "strong protection" : sure < 0.9 ? "moderate protection" : "weak protection: a good guesser may be nearly sure";
     put(output, words, el("small", {}, `A coin would be right half the time. Epsilon ${short(stop.epsilon)}: ${strength}.`));
     control.setAttribute("aria-valuetext", `epsilon ${short(stop.epsilon)}. ${words}`);
-    mark(stop.epsilon);
+    for (const one of [mark, ...marks]) one(stop.epsilon);
   };
-  control.value = String(nearest);
-  control.addEventListener("input", tell);
+  let typed = epsilon;
+  control.value = String(above < 0 ? stops.length - 1 : above);
+  control.addEventListener("input", () => {
+    typed = null;
+    tell();
+  });
   control.addEventListener("change", () => {
     app.change({ settings: { ...app.choices.settings, [key]: stops[Number(control.value)].epsilon } });
     moved();
   });
   tell();
   const ends = el("div", { class: "ends" }, el("span", {}, "← stronger protection"), el("span", {}, "more accurate →"));
-  return el("div", { class: "card" }, field(`About ${unit}`, control), ends, output, more("The whole curve", figure));
+  return el("div", { class: "card" }, field(`About ${unit}`, control), ends, output, figure);
 }
 
-/** Whether a curator hides one connection or a whole person, where the method can do both: the first decision, before any epsilon. */
-function hidden(app, again) {
-  const unit = app.method().settings.find((one) => one.key === "unit");
-  if (!unit || !["edge", "node"].every((name) => unit.allowed.includes(name))) return [];
-  const changed = (value) => {
-    app.change({ settings: { ...app.choices.settings, unit: value || undefined } });
-    again("What is hidden has changed.");
+/** Everything else that the command takes, from the library's own list: the plan judges what is typed. */
+function form(app, replan, again, wanted) {
+  const method = app.method();
+  const set = (group, key) => (value) => {
+    app.change({ [group]: { ...app.choices[group], [key]: value.trim() || undefined } });
+    if (method.budgets.some((one) => one.key === key) || key === "unit") again("The settings have changed.");
+    else replan(0);
   };
-  const units = [["", "one connection between two people"], ["node", "one whole person, with all their connections"]];
-  return field("What shall be hidden?", select(units, app.choices.settings?.unit ?? "", changed),
-    "A whole person is much more than a connection: the same epsilon then costs more accuracy.");
-}
-
-/** What the method leaves open unless somebody protects it too. */
-function beside(app, again) {
-  const open = app.method().budgets.filter((one) => one.default === "inf");
-  return open.map(({ key }) => box(`Protect ${app.unitOf(key)} too`, typeof app.choices.settings?.[key] === "number", (on) => {
-    app.change({ settings: { ...Object.fromEntries(app.budgets()), ...app.choices.settings, [key]: on ? 1 : undefined } });
-    again("The budgets have changed.");
-  }));
+  const control = (group) => ({ key, default: usual, allowed, help }) => {
+    const [value, blank] = [String(app.choices[group]?.[key] ?? ""), usual === null ? "as advised" : String(usual)];
+    const changed = set(group, key);
+    const input = allowed.length
+      ? select([["", blank], ...allowed.map((name) => [name, name])], value, changed)
+      : el("input", { value, placeholder: blank, spellcheck: "false", autocomplete: "off", change: (event) => changed(event.target.value) });
+    return field(key === "unit" ? "What shall be hidden (unit)" : key, input, help);
+  };
+  const entries = [["settings", method.budgets], ["options", optionsOf(method)], ["settings", method.settings]];
+  return el("div", { class: "row" }, entries.map(([group, all]) => all.filter(wanted).map(control(group))));
 }
 
 /** What the plan says: the guarantee, what it leans on, time, and files. */
@@ -117,7 +133,7 @@ function priced({ answer, command, config }, app) {
 }
 
 /** What a plan spends, without the parts that it does not use. */
-const spent = ({ epsilon }) => Object.entries(epsilon).filter(([, amount]) => amount !== 0);
+const spent = ({ epsilon }) => Object.entries(epsilon).filter(([, amount]) => amount > 0);
 
 /** The plan as a page that can be handed on. */
 function written(answer, command, app) {
@@ -132,32 +148,52 @@ function written(answer, command, app) {
   return lines.join("\n");
 }
 
-/** Bands of lift and accuracy, each with its own axis: from graphs that are alike, from rehearsal, and from finished runs. */
-async function evidence(app) {
-  const [{ answer }, runs] = await Promise.all([advice(app.choices.data), finished(app)]);
-  const entry = answer.advice.find((one) => one.trust === app.choices.trust);
-  const parts = [];
-  const like = app.choices.method === entry?.method ? entry.alike : [];
-  const alike = like.map(({ graph, epsilon, lift }) => ({ name: `${graph}, epsilon ${short(epsilon)}`, low: 100 * lift, high: 100 * lift }));
-  const own = runs.filter((run) => run.data === app.named() && run.accuracy);
-  const lifts = own.filter((run) => run.lift).map((run) => ({ name: titled(run), kind: "own", ...band(run.lift) }));
-  const gained = "Lift: how many more of 100 people are predicted rightly thanks to the private data";
-  if (alike.length + lifts.length) parts.push(ranges({ title: gained, unit: "points", ends: [0] }, [...alike, ...lifts]));
-  const right = own.map((run) => ({ name: titled(run), kind: "own", ...band(run.accuracy) }));
-  if (own.length) parts.push(ranges({ title: "Accuracy of finished runs on these data", unit: "%" }, right));
-  const attacked = own.flatMap((run) => Object.entries(run.attacks ?? {}).map(([name, outcome]) => ({ run, name, outcome }))).filter(({ outcome }) => outcome?.auc);
-  const tries = attacked.map(({ run, name, outcome }) => ({ name: `${name}, ${titled(run)}`, kind: "own", ...band(outcome.auc, 1) }));
-  const title = "What attacks on finished runs found: 0.50 is guessing, 1.00 is everything";
-  if (tries.length) parts.push(ranges({ title, unit: "AUC", digits: 2, ends: [0.5, 1] }, tries));
-  if (alike.length) parts.unshift(p("Graphs named below are public ones like yours, each measured at one epsilon. They are experience and no promise."));
-  if (!parts.length) parts.push(p("Nothing is known yet for this method and these data. Name a goal above to have it rehearsed on made graphs."));
-  return parts;
+/** What is known over the whole slider, one unit an axis: from public graphs that are alike, a goal's rehearsals and finished runs. */
+async function evidence(app, marks) {
+  const { data, trust, method, goal, settings } = app.choices;
+  const past = goal?.job ? api.get(`jobs/${goal.job}`).catch(() => null) : null;
+  const [{ answer }, runs, job] = await Promise.all([advice(data), finished(app), past]);
+  const entry = answer.advice.find((one) => one.trust === trust);
+  const measured = method === entry?.method ? entry.measured : [];
+  // Of the same unit of privacy alone: one person and one connection share no axis.
+  const own = runs.filter((run) => run.data === app.named() && run.method === method && Number.isFinite(run.epsilon)
+    && (run.settings?.unit ?? null) === (settings?.unit ?? null));
+  const places = app.world.stops.map((stop) => stop.epsilon);
+  const drawn = (title, unit, rows, more = {}) => {
+    if (!rows.some((row) => row.points.length)) return [];
+    const [figure, mark] = spread({ title, unit, places, ...more }, rows.filter((row) => row.points.length));
+    marks.push(mark);
+    return figure;
+  };
+  const rowsOf = (what) => {
+    const seen = measured.filter((one) => typeof one[what] === "number");
+    const epsilons = [...new Set(seen.map((one) => one.epsilon))].sort((a, b) => a - b);
+    const alike = epsilons.map((epsilon) => {
+      const values = seen.filter((one) => one.epsilon === epsilon).map((one) => one[what]);
+      return { epsilon, low: Math.min(...values), high: Math.max(...values) };
+    });
+    const tried = goal?.what === what ? (job?.answer?.reached?.tried ?? []) : [];
+    return [
+      { name: `measured on public graphs like yours: ${list([...new Set(seen.map((one) => one.graph))])}`, points: alike },
+      { name: "rehearsed on made graphs", kind: "own", points: tried.map(({ epsilon, low, high }) => ({ epsilon, low: 100 * low, high: 100 * high })) },
+      { name: "finished runs on these data", kind: "done", points: own.filter((run) => run[what]).map((run) => ({ epsilon: run.epsilon, ...band(run[what]) })) },
+    ];
+  };
+  const tries = own.flatMap((run) => Object.values(run.attacks ?? {}).filter((one) => one?.auc).map(({ auc }) => ({ epsilon: run.epsilon, ...band(auc, 1) })));
+  const parts = [
+    drawn("Right predictions of 100 (accuracy)", "%", rowsOf("accuracy")),
+    drawn("Lift: how many more of 100 are right thanks to the private data", "points", rowsOf("lift"), { ends: [0] }),
+    drawn("What attacks on finished runs found: 0.50 is guessing, 1.00 is everything", "AUC",
+      [{ name: "finished runs on these data", kind: "done", points: tries }], { digits: 2, ends: [0.5, 1] }),
+  ].flat();
+  const words = measured.length
+    ? "Other graphs are experience and no promise; where nothing is drawn, nothing was measured."
+    : "This method was not measured on graphs like yours. Name a goal above to have it rehearsed on made graphs.";
+  return [p(words), parts];
 }
 
-const titled = (run) => `${run.method}, epsilon ${short(run.epsilon)}`;
-
 /** "I need 80%": a job that rehearses until it knows the smallest epsilon, or that there is none. */
-function goalFirst(part, app, use) {
+function goalFirst(part, app, use, draw) {
   const goal = app.choices.goal;
   let stop = () => {};
   const amount = el("input", { type: "number", min: "1", max: "99", step: "1", value: String(goal?.amount ?? 80), inputmode: "numeric" });
@@ -166,13 +202,14 @@ function goalFirst(part, app, use) {
     what = value;
     if (value === "lift" && Number(amount.value) > 30) amount.value = "2";
   });
+  const degree = el("input", { type: "number", min: "0.1", step: "any", inputmode: "decimal", placeholder: "not public" });
   const answer = el("div", { role: "status" });
   const start = async (event) => {
     event.preventDefault();
     const number = Number(amount.value);
     if (!(number > 0 && number < 100)) return put(answer, note("bad", "Type a number from 1 to 99."));
     try {
-      const { id } = await api.post("jobs", { job: "plan", ...request(app), settings: {}, want: `${what}=${number / 100}` });
+      const { id } = await api.post("jobs", { job: "plan", ...request(app), settings: unpriced(app), degree: degree.value || undefined, want: `${what}=${number / 100}` });
       await app.change({ goal: { what, amount: number, job: id } });
       look(id);
     } catch (error) {
@@ -181,10 +218,15 @@ function goalFirst(part, app, use) {
   };
   const look = (id) => {
     stop();
-    stop = progress(answer, id, { done: (job) => put(answer, reached(job.answer.reached, app, use)) });
+    stop = progress(answer, id, {
+      done: (job) => {
+        put(answer, reached(job.answer.reached, app, use));
+        draw();
+      },
+    });
   };
   const form = el("form", { submit: start },
-    el("div", { class: "row" }, field("I need", amount), field("of what", kind)), acts(el("button", {}, "Look for the smallest budget")),
+    el("div", { class: "row" }, field("I need", amount), field("of what", kind), field("Contacts of a person, if public", degree)), acts(el("button", {}, "Look for the smallest budget")),
     hint("Rehearsed on made graphs that look like yours as far as is public: no private value is read. It takes a minute or two."));
   put(part, more("Start from a goal instead: “I need 80%”", form, answer));
   if (goal?.job) {
@@ -194,13 +236,12 @@ function goalFirst(part, app, use) {
   return () => stop();
 }
 
+/** The settings without epsilons, which a goal looks for. */
+const unpriced = (app) => Object.fromEntries(Object.entries(app.choices.settings ?? {}).filter(([key]) => !app.method().budgets.some((one) => one.key === key)));
+
 function reached(outcome, app, use) {
   const { low, high } = outcome.epsilon;
   const wanted = outcome.goal.what === "lift" ? points(outcome.goal.least) : percent(outcome.goal.least, 0);
-  const unit = outcome.goal.what === "lift" ? "points" : "%";
-  const tried = outcome.tried.map((one) => ({ name: `epsilon ${short(one.epsilon)}`, low: 100 * one.low, high: 100 * one.high, kind: "own" }));
-  const goal = { name: "your goal", value: 100 * outcome.goal.least, kind: "limit" };
-  const chart = ranges({ title: "What the rehearsals gave at each epsilon", unit }, [...tried, goal]);
   const key = ["epsilon_a", "epsilon"].find((name) => app.method().budgets.some((budget) => budget.key === name)) ?? app.method().budgets[0]?.key;
   const take = () => {
     app.change({ settings: { ...app.choices.settings, [key]: high } });
@@ -208,10 +249,10 @@ function reached(outcome, app, use) {
   };
   if (high !== null) {
     const sure = `Of the epsilons that were tried ${short(high)} is the smallest that reaches ${wanted} in every rehearsal.`;
-    return [note("good", sure, acts(button(`Use epsilon ${short(high)}`, take, "main"))), chart];
+    return note("good", sure, acts(button(`Use epsilon ${short(high)}`, take, "main")));
   }
   const words = low === null
     ? `None: no epsilon that was tried reaches ${wanted}, in any rehearsal.`
     : `Do not count on ${wanted}. The best rehearsal reaches it from epsilon ${short(low)} on, the worst at none.`;
-  return [note("care", words, p("Ask for less, or trust somebody more.")), chart];
+  return note("care", words, p("Ask for less, or trust somebody more."));
 }

@@ -1,4 +1,4 @@
-/** Two kinds of charts, one unit an axis: ranges beside each other (SVG, so that they print and can be taken away) and a curve (uPlot). */
+/** Two kinds of charts, one unit an axis: ranges beside each other, and what is expected at which epsilon. SVG prints, and can be taken away. */
 
 import { el, table } from "./dom.js";
 import { behind } from "./parts.js";
@@ -8,7 +8,6 @@ const SVG = "http://www.w3.org/2000/svg";
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-linecap", "paint-order", "font-size", "font-weight", "font-family"];
 /** Epsilons that an axis names. */
 const MARKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16];
-const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 40rem)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -81,50 +80,46 @@ function bars(rows, texts, ticks, unit, label) {
   return svg;
 }
 
-/** A curve over epsilons (`places`); returns the figure, and how to move its mark to another epsilon. */
-export function curve({ title, unit, places, values, ends }) {
-  const ground = el("div", { class: "live" });
-  let at = null;
-  let chart = null;
-  const axis = (label, size, more = {}) => ({
-    label, size, labelSize: 22, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 },
-    ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", ...more,
-  });
-  const named = {
-    splits: (u) => MARKS.filter((_, place) => u.width > 420 || place % 2 === 0),
-    values: (_, all) => all.map(String),
-    filter: (_, all) => all,
-  };
-  const marks = (u) => {
-    const [x, y] = [u.valToPos(places[at], "x", true), u.valToPos(values[at], "y", true)];
-    u.ctx.fillStyle = colour("--care");
-    u.ctx.fillRect(x - devicePixelRatio, y, 2 * devicePixelRatio, u.bbox.top + u.bbox.height - y);
-    u.ctx.beginPath();
-    u.ctx.arc(x, y, 6 * devicePixelRatio, 0, 7);
-    u.ctx.fill();
-  };
-  const begin = () => {
-    chart = new uPlot({
-      width: Math.max(220, ground.clientWidth), height: 220, legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: false, distr: 3, range: [places[0], places.at(-1)] }, y: { range: ends } },
-      axes: [axis("epsilon: smaller protects more", 30, named), axis(unit, 44)],
-      series: [{}, { stroke: () => colour("--accent"), width: 2, points: { show: false } }],
-      hooks: { draw: [(u) => { if (at !== null) marks(u); }] },
-    }, [places, values], ground);
-    dark.addEventListener("change", () => chart.redraw(false));
-  };
-  new ResizeObserver(() => {
-    if (!ground.clientWidth) return;
-    if (chart === null) begin();
-    else chart.setSize({ width: Math.max(220, ground.clientWidth), height: 220 });
-  }).observe(ground);
-  const rows = places.map((place, number) => [String(place), String(values[number])]);
-  const figure = el("figure", { class: "chart" }, el("figcaption", {}, title), ground, behind(table(title, ["#epsilon", `#${unit}`], rows)));
-  return [figure, (place) => { at = places.indexOf(place); chart?.redraw(false); }];
+/**
+ * What is expected at which epsilon, on one axis; returns the figure, and how to move its mark to another epsilon.
+ * Rows are {name, kind, points}, points {epsilon, low, high, value}: an area, or with `value` dots of finished work.
+ */
+export function spread({ title, unit, digits = 1, ends = [], places }, rows) {
+  const [from, to] = [places[0], places.at(-1)].map(Math.log);
+  const share = (epsilon) => Math.min(0.97, Math.max(0.03, 0.03 + (0.94 * (Math.log(epsilon) - from)) / (to - from)));
+  const across = (epsilon) => `${(100 * share(epsilon)).toFixed(2)}%`;
+  const values = [...ends, ...rows.flatMap((row) => row.points.flatMap(({ low, high }) => [low, high]))];
+  const ticks = ticksOf(Math.min(...values), Math.max(...values));
+  const up = (value) => 190 - (176 * (value - ticks[0])) / (ticks.at(-1) - ticks[0]);
+  const spell = (value) => (value === undefined ? "" : Number(value).toFixed(digits));
+  const label = `${title}, in ${unit}: ${rows.map((row) => row.name).join("; ")}`;
+  const svg = draw("svg", { class: "ranges", width: "100%", height: 240, role: "img", "aria-label": label });
+  // The areas alone are stretched to the width: words and dots keep their shape.
+  const plane = draw("svg", { width: "100%", height: 240, viewBox: "0 0 1000 240", preserveAspectRatio: "none" });
+  const mark = draw("line", { class: "mark", y1: 14, y2: 190 });
+  for (const tick of ticks) svg.append(draw("line", { class: tick === 0 && ticks[0] < 0 ? "zero" : "grid", x1: "3%", x2: "97%", y1: up(tick), y2: up(tick) }));
+  svg.append(plane, mark);
+  for (const { kind = "", points } of rows) {
+    if (points[0]?.value === undefined) {
+      const edge = (end) => points.map((point) => `${1000 * share(point.epsilon)},${up(point[end])}`);
+      plane.append(draw("polygon", { class: `area ${kind}`, points: [...edge("low"), ...edge("high").reverse()].join(" ") }));
+    } else for (const { epsilon, low, high, value } of points) {
+      svg.append(draw("line", { class: `span ${kind}`, x1: across(epsilon), x2: across(epsilon), y1: up(low), y2: up(high) }));
+      svg.append(draw("circle", { class: `dot ${kind}`, cx: across(epsilon), cy: up(value), r: 5.5 }));
+    }
+  }
+  for (const tick of ticks) svg.append(draw("text", { class: "tick", x: "3%", y: up(tick) - 3 }, String(Number(tick.toPrecision(4)))));
+  for (const one of MARKS) svg.append(draw("text", { class: "tick", x: across(one), y: 208, "text-anchor": "middle" }, String(one)));
+  svg.append(draw("text", { class: "tick", x: "50%", y: 230, "text-anchor": "middle" }, "epsilon: smaller protects more"));
+  const cells = rows.flatMap(({ name, points }) => points.map(({ epsilon, value, low, high }) => [name, String(epsilon), ...[value, low, high].map(spell)]));
+  const numbers = table(`${title}, in ${unit}`, ["", "#epsilon", "#value", "#from", "#to"], cells);
+  const legend = el("ul", { class: "legend" }, rows.map(({ name, kind }) => el("li", {}, el("span", { class: `key ${kind ?? ""}` }), name)));
+  const figure = el("figure", { class: "chart" }, el("figcaption", {}, `${title}, in ${unit}`), svg, legend, behind(numbers));
+  return [figure, (epsilon) => { for (const end of ["x1", "x2"]) mark.setAttribute(end, across(epsilon)); }];
 }
 
 /** The text of a drawn chart as a file of its own: what the page's style gives becomes part of it. */
-export function standing(svg, width = 900) {
+export function standing(svg, title, width = 900) {
   const copy = svg.cloneNode(true);
   const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
   from.forEach((node, place) => {
@@ -134,15 +129,18 @@ export function standing(svg, width = 900) {
   const height = Number(svg.getAttribute("height"));
   copy.setAttribute("xmlns", SVG);
   copy.setAttribute("width", width);
-  copy.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  copy.prepend(draw("rect", { width: "100%", height: "100%", fill: colour("--page") }));
+  copy.setAttribute("viewBox", `0 -40 ${width} ${height + 40}`);
+  copy.setAttribute("height", height + 40);
+  const head = { x: 0, y: -16, fill: colour("--ink"), "font-size": "17px", "font-weight": 650, "font-family": "system-ui, sans-serif" };
+  copy.prepend(draw("title", {}, title), draw("desc", {}, svg.getAttribute("aria-label")),
+    draw("rect", { y: -40, width: "100%", height: height + 40, fill: colour("--page") }), draw("text", head, title));
   return new XMLSerializer().serializeToString(copy);
 }
 
 /** The same as a picture of pixels, twice as fine as a screen. */
-export async function pixels(svg) {
+export async function pixels(svg, title) {
   const picture = new Image();
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standing(svg))}`;
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standing(svg, title))}`;
   await picture.decode();
   const canvas = el("canvas", { width: 2 * picture.width, height: 2 * picture.height });
   canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);

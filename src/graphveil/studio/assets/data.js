@@ -66,7 +66,8 @@ function detail(part, app) {
   put(part, el("h2", {}, theirs(app.named())), about, counts);
   return fill(about, "Reading what is public of it.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
     const { nodes, labelled, classes, dimension } = answer.advice[0].facts;
-    const { toml, private: hidden } = folders.data.find((one) => one.path === key) ?? {};
+    const { toml } = folders.data.find((one) => one.path === key) ?? {};
+    const hidden = answer.declares;
     const words = {
       features: "what is known of each person (features)", labels: "which class each belongs to (labels)",
       edges: "who is connected with whom (edges)",
@@ -75,11 +76,10 @@ function detail(part, app) {
       ["People (nodes)", `${count(nodes)}, with ${count(dimension)} feature${dimension === 1 ? "" : "s"} each`],
       ["To predict", `which of ${classes} classes somebody belongs to; ${count(labelled)} have a label`],
     ];
-    if (hidden) {
-      const open = Object.keys(words).filter((one) => !hidden.includes(one));
-      lines.push(["Private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing is declared private: there is nothing to protect"]);
-      lines.push(["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")]);
-    } else lines.push(["Private", "nothing: it is a public example. What a method protects is treated as if it were private"]);
+    const open = Object.keys(words).filter((one) => !hidden.includes(one));
+    lines.push(["Declared private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing: there is nothing to protect"]);
+    lines.push(["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")]);
+    if (key.startsWith("name:")) lines.push(["An example", "everybody can have it: that part of it is private is played"]);
     const show = button("Show counts, for the owner alone", () => fill(counts, "Counting.", () => api.post("queries", { query: "describe", data: key }), described));
     const onward = acts(button("Say whom you trust", () => app.go("trust"), "main"), show);
     return [facts(lines), onward, toml ? files("", [["graph.toml", toml]]) : []];

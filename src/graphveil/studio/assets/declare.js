@@ -51,7 +51,14 @@ function ask(draft, app, folder, finished) {
     control.addEventListener("change", () => { answers[key] = control.value; keep(); });
     return control;
   };
+  // Many columns are often of one kind: those that are open still are answered at once.
+  const every = (kind) => {
+    for (const { name } of draft.features) answers.columns[name] = answers.columns[name]?.kind ? answers.columns[name] : { kind };
+    lines();
+    keep();
+  };
   lines();
+  const batch = field("All columns that have no answer yet hold", select(KINDS, "", every, { "data-column": "*" }));
   const parts = [
     note("", "Why you are asked", p(WHY)),
     el("fieldset", {}, el("legend", {}, "What is private?"), hint("Tick what belongs to the people and may not be seen. All else is public."),
@@ -64,7 +71,7 @@ function ask(draft, app, folder, finished) {
     el("fieldset", {}, el("legend", {}, "To predict"), el("div", { class: "row" }, role("label", people),
       field("All classes", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })),
         "All that exist, also those that nobody has. One a line, or with commas between them."))),
-    el("fieldset", {}, el("legend", {}, "What each column may hold"), columns),
+    el("fieldset", {}, el("legend", {}, "What each column may hold"), batch, columns),
   ];
   if (tables.some(([file]) => file.startsWith("features."))) {
     parts.push(field("How many features are there?", text("dimension", el("input", { type: "number", min: "1" }))));

@@ -1,6 +1,6 @@
 /** Parts that several steps share: buttons, fields, files to take away, and waiting. */
 
-import { el, find, more, note } from "./dom.js";
+import { copied, el, find, more, note } from "./dom.js";
 
 export const button = (text, act, kind = "", more = {}) => el("button", { type: "button", class: kind, click: act, ...more }, text);
 /** Let a part of the page hold these and nothing else. */
@@ -46,23 +46,13 @@ export function save(name, text, type = "text/plain") {
   say(`${name} is downloaded.`);
 }
 
-async function copy(pressed, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    pressed.textContent = "Copied";
-    say("Copied.");
-  } catch {
-    pressed.textContent = "Select it and copy it by hand";
-  }
-}
-
 /** What a step ends in: files to download, [name, text], and the command that does the same. */
 export function files(command, entries = []) {
   if (!command && !entries.length) return [];
   const line = command ? el("div", {}, p("The command that does the same:"), el("pre", { tabindex: "0" }, command)) : [];
-  const copied = command ? [button("Copy the command", (event) => copy(event.currentTarget, command), "small")] : [];
+  const copies = command ? [button("Copy the command", (event) => copied(event.currentTarget, command, say), "small")] : [];
   const links = entries.map(([name, text]) => button(`Download ${name}`, () => save(name, text), "small"));
-  return el("section", { class: "card files" }, el("h2", {}, "Take it with you"), line, acts(links, copied));
+  return el("section", { class: "card files" }, el("h2", {}, "Take it with you"), line, acts(links, copies));
 }
 
 /** Put what a promise brings into a part of the page: until then what is awaited, and if it fails why, with a way to try again. */

@@ -129,17 +129,18 @@ function difference(runs) {
 
 /** One figure, of one unit, and how to take it away. */
 function figured(runs, view, keep) {
-  const figure = FIGURES[view.figure];
+  const kind = [view.figure, "accuracy"].find((name) => runs.some((run) => FIGURES[name].of(run)));
+  if (!kind) return [];
+  const figure = FIGURES[kind];
   const rows = runs.filter((run) => figure.of(run)).map((run) => {
     const name = `${run.method} on ${run.data}, epsilon ${short(run.epsilon)}${run.group ? `, group ${run.group}` : ""}`;
     return { name, kind: view.picked.includes(run.path) ? "own" : "", ...band(figure.of(run)) };
   });
-  if (!rows.length) return [];
   const chart = ranges(figure, rows);
   const svg = () => chart.querySelector("svg");
-  const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }, "figure"), { id: "figure" });
-  const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small");
-  const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small");
+  const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], kind, (name) => keep({ figure: name }, "figure"), { id: "figure" });
+  const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg(), figure.title), "image/svg+xml"), "small");
+  const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg(), figure.title)), "small");
   return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(drawn, painted)];
 }
 

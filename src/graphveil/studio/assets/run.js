@@ -50,7 +50,7 @@ function offer(app, started) {
   const part = el("div", {});
   const method = app.method();
   const verb = method.command === "release" ? "Publish" : "Train";
-  fill(part, "Asking for the price: nothing is spent yet.", () => planned(app), ({ answer, price, command, config }) => {
+  fill(part, "Asking for the price: nothing is spent yet.", () => planned(app), ({ answer, price, run, config }) => {
     const status = el("div", { role: "status" });
     const press = async () => {
       go.disabled = true;
@@ -68,7 +68,7 @@ function offer(app, started) {
       el("div", { class: "card" }, el("h2", {}, "The price"), el("p", { class: "sentence" }, price ?? answer.guarantee_sentence),
         p("Results are measured on true data: they are for you, not for handing on."),
         acts(go, el("a", { href: "#budget" }, "Change the budget first")), status),
-      files(command.replace(/^graphveil plan/, `graphveil ${method.command}`), config ? [["config.toml", config]] : []),
+      files(run, config ? [["config.toml", config]] : []),
     ];
   });
   return part;

@@ -51,11 +51,14 @@ const app = { world: null, choices: {}, change, go, method, named, unitOf, budge
 
 function summary() {
   const { data: key, trust: whom, method: name, job } = app.choices;
+  const budgeted = method()?.budgets.map((one) => one.key) ?? [];
+  const others = Object.entries({ ...app.choices.settings, ...app.choices.options }).filter(([name, value]) => value !== undefined && !budgeted.includes(name));
   const parts = [
     ["data", "data", key && named(key)],
     ["trust", "trust", whom && trust.TITLES[whom]],
     ["trust", "method", name],
     ["budget", "budget", method() && spends()],
+    ...(others.length ? [["budget", "settings", others.map((pair) => pair.join(" ")).join(", ")]] : []),
     ["run", "run", job && STATES[job.state]],
   ];
   const words = parts.flatMap(([step, what, value], place) => [
@@ -70,11 +73,11 @@ function change(patch) {
   const before = app.choices;
   if (patch.data !== undefined && patch.data !== before.data) {
     // What was chosen for other data waits for whoever comes back to them.
-    const blank = { trust: undefined, method: undefined, settings: {}, goal: undefined, job: undefined };
+    const blank = { trust: undefined, method: undefined, settings: {}, options: {}, goal: undefined, job: undefined };
     const own = Object.fromEntries(Object.keys(blank).map((key) => [key, before[key]]));
     const past = before.data ? { ...before.past, [before.data]: own } : {};
     patch = { ...blank, ...past[patch.data], past, ...patch };
-  } else if ("settings" in patch || "method" in patch) {
+  } else if (["settings", "options", "method"].some((key) => key in patch)) {
     // The last run had other settings than the line at the top now says: it stands under everything that ran.
     const other = "method" in patch && patch.method !== before.method;
     patch = { job: undefined, ...(other ? { goal: undefined } : {}), ...patch };

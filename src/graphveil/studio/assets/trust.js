@@ -16,14 +16,6 @@ export const TITLES = {
   release: "a curator, who publishes once",
   federation: "organisations, each with its own data",
 };
-const WORDS = {
-  local: "People's own devices add noise before anything leaves them. Who knows whom is public, or not used.",
-  links: "People's own devices add noise, and each hides its list of contacts too.",
-  curator: "One trusted place holds all data, adds noise while it trains, and hands out a model.",
-  release: "One trusted place holds all data and publishes a noisy copy, once. Everybody may work with it.",
-  federation: "Two or three organisations train together. None shows its data to another.",
-};
-
 /** What the library advises for the data, for every trust: it reads no private value. One question an opening of the page. */
 const answers = new Map();
 export function advice(data) {
@@ -37,8 +29,21 @@ export function advice(data) {
 
 export const forgetAdvice = (data) => answers.delete(data);
 
+/** What a run takes besides the method's settings; a release is made once, and judged by nobody. */
+const OPTIONS = [
+  { key: "seed", default: 0, allowed: [], help: "Fixes splits and weights, never the privacy noise." },
+  { key: "private_share", default: 1, allowed: [], help: "For experiments: the share of edges that are private." },
+  { key: "repeats", default: 1, allowed: [], help: "How many trainings, each with a fresh split and fresh noise; each spends." },
+  { key: "split", default: "random", allowed: [], help: "random, percentages such as 75/10/15, 5-fold, or declared." },
+  { key: "controls", default: "true", allowed: ["false"], help: "Whether to train what the run is compared with." },
+];
+export const optionsOf = (method) => (method.command === "release" ? OPTIONS.slice(0, 2) : OPTIONS);
+
 /** The configuration so far, as queries and jobs take it. */
-export const request = ({ choices }) => ({ data: choices.data, method: choices.method, settings: choices.settings ?? {} });
+export function request({ choices, method }) {
+  const options = optionsOf(method()).map(({ key }) => [key, choices.options?.[key]]);
+  return { data: choices.data, method: choices.method, settings: choices.settings ?? {}, ...Object.fromEntries(options) };
+}
 
 /** What the library plans for it: it reads no private value and spends nothing. */
 export const planned = (app) => api.post("queries", { query: "plan", ...request(app) });
@@ -75,7 +80,8 @@ function card(app, entry, name, pick) {
   const fits = Boolean(entry?.method);
   const { low, high } = entry?.expected ?? {};
   const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people rightly than without the private data.` : "";
-  const words = fits ? [WORDS[name], gain] : [WORDS[name], `No method of this kind fits what ${app.named()} declares private.`];
+  const who = capital(`${app.world.trusts.find((one) => one.name === name).words}.`);
+  const words = fits ? [who, gain] : [who, `No method of this kind fits what ${app.named()} declares private.`];
   const attributes = { "data-name": name, "aria-pressed": "false", disabled: !fits };
   return el("li", {}, button([el("strong", {}, capital(TITLES[name])), words.map((line) => el("span", {}, line))], () => pick(name), "pick", attributes));
 }
@@ -99,22 +105,22 @@ function detail(part, app, entry) {
   const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
   const [picture, same] = [0, 1].map(() => el("div", {}));
-  const simulated = ["local", "links"].includes(entry.trust)
-    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. ",
-      "Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
-    : [];
   const onward = runs
     ? acts(button("Choose the budget", () => app.go("budget"), "main"))
-    : note("care", "Each organisation starts this on its own machine.", 
-      p("The command below tries it out on this machine, on a graph that is split in two. A finished federation stands under Results."));
-  put(part, 
+    : note("care", "Each organisation starts this on its own machine, so this page starts none.",
+      p("The commands below try it out on this machine, on a graph that is split in two, and run all three parties. What they finish in the studio's folder stands under Results."));
+  put(part,
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
-    el("h2", {}, "Who sees what"), simulated, picture, onward, same,
+    el("h2", {}, "Who sees what"), picture, onward, same,
   );
-  if (method === null) put(same, files(entry.command));
+  const trial = "(graphveil federation serve run/server & graphveil federation join run/holder2 parts/holder2 & graphveil federation join run/holder1 parts/holder1)";
+  if (method === null) put(same, files(`${entry.command} && ${trial}`));
   if (method === null) put(picture, p("It is drawn for the agreement that they sign, by ", el("code", {}, "graphveil federation plan"), "."));
-  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, command }) => {
-    put(same, files(command.replace(/^graphveil plan/, `graphveil ${method.command}`)));
-    return [exposed(answer), parties(answer.parties)];
+  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, run, rehearsal }) => {
+    put(same, files(run));
+    const alone = "This page starts no collection. Run in the studio's folder, these commands rehearse one, and what they export stands under Results.";
+    if (rehearsal) same.append(more("Rehearse a collection from simulated devices", p(alone), files(rehearsal)));
+    const played = "A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw.";
+    return [rehearsal ? p(played) : [], exposed(answer), parties(answer.parties)];
   });
 }

@@ -46,7 +46,6 @@ export function progress(part, id, { done, state = () => {} }) {
     if (!ENDED.has(job.state)) {
       if (!bar.isConnected) put(part, el("div", { class: "card" }, stage, bar, spent, acts(halt)));
       if (job.state === "waiting") stage.textContent = "Waiting for its turn: others are under way.";
-      moved(job.progress ?? {});
       return job;
     }
     stop();
