@@ -60,6 +60,8 @@ class Session:
         self, mode: str, *, done: int = 0, kept: Any = None, held: Any = None, new: Any = None, **options: Any
     ):
         self.setting, before, self.states = trained(mode, tuple(options.items()))
+        if done:  # as a file may give them back
+            self.states = {name: dict(reversed(state.items())) for name, state in self.states.items()}
         self.sent: list[tuple[str, Send]] = []
         self.kept: dict[tuple[str, int], Mapping[str, Tensor]] = {}
         held, old = held or everybody(before), torch.arange(EVERYBODY).where(torch.arange(EVERYBODY) < OLD, -1)
@@ -131,10 +133,9 @@ def test_no_announcement_makes_a_holder_publish_somebody_again(mode: str) -> Non
         Session(mode, new={"h2": NEW[1:]})
 
 
-@pytest.mark.parametrize("degree", [0, 3])
-def test_with_unit_person_a_guess_reads_columns_alone(degree: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_unit_person_a_guess_reads_columns_alone() -> None:
     """Lists of who trained were paid for once: other connections of everybody change no guess."""
-    options = {"unit": "person", "epsilon": 8.0, "degree_bound": degree}
+    options = {"unit": "person", "epsilon": 8.0, "degree_bound": 3}
     first = Session("guesses", **options)
     held = everybody(trained("guesses", tuple(options.items()))[1])
     for name in ("h2", "h3"):

@@ -24,7 +24,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.audit.federation.cases import audit_uniform
+from graphveil.audit.federation.cases import audit_uniform, uneven
 from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.federation.replay import (
     NODES,
@@ -42,6 +42,7 @@ from graphveil.audit.federation.views import (
     RecordingSource,
     apart,
     hidden_words,
+    judged,
     sizes_of_messages,
     too_small,
 )
@@ -122,7 +123,7 @@ class Finished:
         setting = apart_setting(mode, holders)
         if mode == "guesses":
             setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESSED))
-        # Enough columns that also a holder's block of W is enough numbers for a chi-square.
+        # Enough columns that also a holder's block of W is enough numbers for a test.
         setting = replace(setting, members=tuple(replace(member, columns=_COLUMNS) for member in setting.members))
         return Finished(setting, run_apart(setting, sources_of(setting, seed + 1, seed + 2)))
 
@@ -266,9 +267,7 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
         findings.append("a prediction that ran again opened another sum")
     if not _refused(finished, sources[3], resumed=first.run.states[ROUNDS], done=ROUNDS, changed="row"):
         findings.append("a finished prediction was published again with other data")
-    audit = audit_uniform(_named(setting, "server with dealt keys"), words, findings, false_alarm=FALSE_ALARM / 2)
-    # The other half is that of three tests of the noise.
-    return replace(audit, false_alarm=FALSE_ALARM)
+    return judged(_named(setting, "server with dealt keys"), words, findings)
 
 
 def _audit_rows(finished: Finished, seed: int) -> Audit:
@@ -284,10 +283,7 @@ def _audit_rows(finished: Finished, seed: int) -> Audit:
     for done, states in ((1, saved), (ROUNDS, ended)):
         if not _refused(finished, sources[3], resumed=states, done=done, changed="row"):
             findings.append(f"a prediction was made again with other data, after round {done}")
-    named = _named(setting, "server with dealt keys")
-    audit = audit_uniform(named, _repeated(first.run, resumed.run), findings, false_alarm=FALSE_ALARM / 2)
-    # The other half is that of noise, in one test for each holder.
-    return replace(audit, false_alarm=FALSE_ALARM)
+    return judged(_named(setting, "server with dealt keys"), _repeated(first.run, resumed.run), findings)
 
 
 def _kinds(predicted: Predicted) -> list[str]:
@@ -336,7 +332,7 @@ def _noise(setting: Setting, noise: Tensor, other: Tensor) -> list[str]:
         findings.append("the sum of new people's rows has less noise than all holders owe it")
     step = math.floor(math.log2(to.clip)) + bits - to.bits
     low = (noise & ((1 << step) - 1)) >> (step - 4)
-    if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < LEVEL:
+    if uneven(torch.bincount(low.flatten(), minlength=16).numpy(), LEVEL):
         findings.append("bits of the sum below the steps of the noise are not random")
     if too_small(other - noise, math.sqrt(2.0) * scale):
         findings.append("a prediction was resumed with other data under the same noise")

@@ -31,7 +31,7 @@ def predicting_holder(
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
     setting, shares = run.setting, under(BEST, before)
-    seal = joined.sealed(run, holding, [new, *shares.values()])
+    seal = joined.sealed(run, holding, {"new": new, **shares})
     if run.done == ROUNDS and run.state is not None:
         return Prediction(new, None, run.state.get("predicted"))
     yield from joined.announced(run, new)

@@ -40,8 +40,8 @@ def predicting_holder(
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
     setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
-    weights = [value for name, value in before.items() if name.startswith(KEPT)]
-    seal = joined.sealed(run, holding, [new, *weights])
+    weights = {name: value for name, value in before.items() if name.startswith(KEPT)}
+    seal = joined.sealed(run, holding, {"new": new, **weights})
     if run.state is not None:
         states.load_publisher(publisher, run.state)
     if run.done == ROUNDS and run.state is not None:

@@ -56,8 +56,9 @@ def predicting_holder(
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
     setting, publisher = run.setting, GuessPublisher(run.setting)
-    parts = [value for name, value in before.items() if name.startswith(LEARNED)]
-    seal, is_reader = joined.sealed(run, holding, [new, old, *parts]), run.me == run.setting.label_holder
+    parts = {name: value for name, value in before.items() if name.startswith(LEARNED)}
+    seal = joined.sealed(run, holding, {"new": new, "old": old, **parts})
+    is_reader = run.me == setting.label_holder
     if run.state is not None:
         publisher.load(run.state)
     if run.done == ROUNDS and run.state is not None:

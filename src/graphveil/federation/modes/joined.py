@@ -8,7 +8,7 @@ finished       sends nothing when it runs again: the label holder has the answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,13 +68,13 @@ def announced(run: states.RunContext, new: Tensor, *, server: bool = True) -> Pr
         )
 
 
-def sealed(run: states.RunContext, holding: Holding, more: Iterable[Tensor]) -> dict[str, Tensor]:
+def sealed(run: states.RunContext, holding: Holding, more: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the seal of all that this holder's part follows from, to be saved before anything leaves.
 
     Args:
         run: a holder's; its state is of a prediction that is run again.
         holding: features and edges of everybody.
-        more: who is new, and what was trained.
+        more: who is new, and what was trained, by name.
 
     Raises:
         BudgetError: the prediction was made before from other data.
@@ -82,7 +82,9 @@ def sealed(run: states.RunContext, holding: Holding, more: Iterable[Tensor]) -> 
     salt = run.randomness.bytes(SALT) if run.state is None else run.state["seal/salt"].numpy().tobytes()
     x = holding.features
     features = [x] if isinstance(x, Tensor | np.ndarray) else [x.tocsr().data, x.tocsr().indices, x.tocsr().indptr]
-    seal = as_message(Commitment.of([*features, holding.edge_index, *more], salt).fixed)
+    # By name: a file gives its tensors back in any order.
+    named = [more[name] for name in sorted(more)]
+    seal = as_message(Commitment.of([*features, holding.edge_index, *named], salt).fixed)
     if run.state is not None and not torch.equal(seal, run.state["seal"]):
         raise BudgetError(
             "other data than at first",
