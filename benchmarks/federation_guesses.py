@@ -194,7 +194,7 @@ class Desk:
         """Return the accuracy of the pool."""
         labels = self.graph.y[self.split.val]
         heard = torch.eye(self.classes).clamp_min(1e-12).log()[:, labels].T
-        results = pooled(alone, taught, evidence, self.spread(0), self.split.val, heard)
+        results, _ = pooled(alone, taught, evidence, self.spread(0), self.split.val, heard)
         return accuracy(results, self.graph, self.split)
 
     def report(self, guesses: Tensor, epsilon: float, number: int) -> Report:

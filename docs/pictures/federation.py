@@ -27,6 +27,7 @@ class Panel:
     up: str = ""
     down: str = ""
     server: str = "combines, trains"
+    both: bool = True
 
 
 PANELS = (
@@ -65,6 +66,17 @@ PANELS = (
         "noisy\nembeddings",
         "masks,\ngradients",
     ),
+    Panel(
+        "all-shares",
+        "A sees the last hidden layer without noise, in each\nstep and in the end; the server which rounds are kept",
+        "masked;\nlast layer\nto A",
+        ORANGE,
+        "<|-|>",
+        "who trains,\nbest rounds",
+        "masks",
+        server="deals masks",
+        both=False,
+    ),
 )
 
 
@@ -93,7 +105,8 @@ def panel(axes: Axes, corner: tuple[float, float], content: Panel) -> None:
     box(axes, (left + 20.5, low + 8.5), 10.5, "holder B", "$X_B$, edges", BLUE)
     for x, side in ((left + 5.2, -1), (left + 25.8, 1)) if content.up else ():
         near = middle + side * 4.6
-        arrow(axes, (x, low + 17.2), (near - 0.2, low + 30.2), ORANGE)
+        if side < 0 or content.both:  # else the label holder alone tells the server anything
+            arrow(axes, (x, low + 17.2), (near - 0.2, low + 30.2), ORANGE)
         arrow(axes, (near + 2 * -side, low + 30.2), (x - 2 * side, low + 17.2), INK)
     axes.text(left + 5.6, low + 24.6, content.up, ha="right", va="center", fontsize=7.6, color=ORANGE, linespacing=1.2)
     axes.text(middle, low + 22.2, content.down, ha="center", va="center", fontsize=7.6, color=INK, linespacing=1.2)
@@ -104,13 +117,13 @@ def panel(axes: Axes, corner: tuple[float, float], content: Panel) -> None:
 
 
 def modes() -> Figure:
-    """All modes but "all-shares", two by two."""
-    figure = Figure(figsize=(6.9, 8.2), facecolor="white")
+    """All modes, two in a row."""
+    figure = Figure(figsize=(6.9, 12.2), facecolor="white")
     axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
-    axes.set(xlim=(-3.5, 69.5), ylim=(0.5, 87))
+    axes.set(xlim=(-3.5, 69.5), ylim=(0.5, 130.5))
     axes.axis("off")
     for place, content in enumerate(PANELS):
-        panel(axes, (35.5 * (place % 2), 43.5 * (1 - place // 2)), content)
+        panel(axes, (35.5 * (place % 2), 43.5 * (2 - place // 2)), content)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 
 from graphveil.audit import targets
@@ -22,6 +24,7 @@ from graphveil.audit.federation.cases import (
     audit_published_exactly,
     audit_shrunk,
     audit_uniform,
+    uneven,
 )
 from graphveil.audit.federation.matrices import audit_matrix
 from graphveil.audit.federation.person import ROLES
@@ -42,7 +45,7 @@ Patch = pytest.MonkeyPatch
 
 
 def test_every_mode_is_audited_by_name() -> None:
-    found, predictions = targets()["federation"], 2 * 4 + 5
+    found, predictions = targets()["federation"], 2 * 4 * len(MODES) + 3 * 5
     of_runs = len(found.method) - predictions
     assert len(found.mechanism) == 5 and of_runs == (2 + 4) * len(MODES) + 3 * (1 + 5) + 2 * len(ROLES)
 
@@ -246,3 +249,21 @@ def test_weights_that_leave_their_bound_are_found_where_the_server_opens_rows(mo
     monkeypatch.setattr(linear, "secret_numbers", lambda shape, **given: 80 * real(shape, **given))
     found = audit_features("shared-linear")
     assert not found.holds and "more than 2 C" in found.notes[0]
+
+
+@pytest.mark.parametrize(("words", "level"), [(2, 0.02), (3, 0.05), (4, 1e-3), (4, 0.2)])
+def test_even_cells_are_called_uneven_no_more_often_than_is_stated(words: int, level: float) -> None:
+    """Exactly, over all outcomes of a few words in sixteen cells, where a chi-square is far off."""
+    outcomes = list(itertools.combinations_with_replacement(range(16), words))
+    chances = [
+        stats.multinomial.pmf(np.bincount(cells, minlength=16), words, np.full(16, 1 / 16)) for cells in outcomes
+    ]
+    called = [uneven(np.bincount(cells, minlength=16), level) for cells in outcomes]
+    assert sum(chances) == pytest.approx(1) and np.dot(chances, called) <= level
+
+
+def test_few_words_of_which_many_are_alike_are_uneven() -> None:
+    """48 words, as of the smallest message that an audit looks at; one of 39,840 cells that is a little fuller."""
+    assert uneven(np.array([24, *[2] * 9, *[1] * 6]), 1e-8)
+    assert uneven(2490 + np.array([400, *[0] * 15]), 1e-8)
+    assert not uneven(np.full(16, 3), 1e-8)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from graphveil.audit.catalogue import ON_SHARES
+from graphveil.audit.federation import predictions
 from graphveil.audit.federation.predictions import (
     EVERYBODY,
     audit_predicted_once,
@@ -17,8 +21,10 @@ from graphveil.audit.federation.predictions import (
 )
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.setting import MODES
 from graphveil.federation.effects import Receive, Send
-from graphveil.federation.modes import linear_predict
+from graphveil.federation.modes import joined, linear_predict
+from graphveil.federation.modes.guesses import GuessPublisher
 from graphveil.federation.predicting import People
 from tests.audit import test_federation_dealer as dealer
 from tests.audit import test_federation_holders as together
@@ -27,10 +33,15 @@ Patch = pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("holders", [2, 3])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("audit", [audit_prediction_server, audit_prediction_holders, audit_predicted_once])
-def test_a_prediction_shows_the_noisy_sum_of_new_people_alone(audit: Callable[[int], Audit], holders: int) -> None:
+def test_a_prediction_shows_what_its_mode_opens_of_new_people_alone(
+    audit: Callable[..., Audit], mode: str, holders: int
+) -> None:
     """False-alarm rate 1e-6 each, seeds fixed; refusals involve no chance."""
-    found = audit(holders)
+    if audit is audit_prediction_holders and mode not in ON_SHARES:
+        return  # holders are sent nothing masked
+    found = audit(holders, mode=mode)
     assert found.holds and "prediction" in found.target, found.notes
     assert found.false_alarm == (0.0 if audit is audit_predicted_once else 1e-6)
 
@@ -92,8 +103,39 @@ def an_announcement_is_believed(patch: Patch) -> None:
     patch.setattr(linear_predict, "_announced", announced)
 
 
+def noiseless(patch: Patch) -> None:
+    patch.setattr(Publisher, "_noise", lambda me, label, shape: torch.zeros(shape))
+    patch.setattr(GuessPublisher, "randomize", lambda me, guesses, randomness: setattr(me, "reports", guesses))
+
+
+def off_the_grid(patch: Patch) -> None:
+    real = Publisher.publish
+    patch.setattr(Publisher, "publish", lambda me, *rest: real(me, *rest) + 1e-5)
+
+
+def seals_are_not_compared(patch: Patch) -> None:
+    real = joined.sealed
+    patch.setattr(joined, "sealed", lambda run, *rest: real(replace(run, state=None), *rest))
+
+
+def finished_ones_begin_anew(patch: Patch) -> None:
+    def begun(real: Any) -> Any:
+        return lambda run, *rest: real(replace(run, done=min(run.done, 1)), *rest)
+
+    for name in ("mode_holder", "mode_server"):
+        patch.setattr(predictions, name, begun(getattr(predictions, name)))
+
+
+def first_layer_unmasked(patch: Patch) -> None:
+    together.expanded(patch, lambda real: None if real.startswith(("V forward", "U")) else real)
+
+
 SERVER: Callable[[], Audit] = audit_prediction_server
 HOLDERS: Callable[[], Audit] = audit_prediction_holders
+
+
+def of(mode: str, audit: Callable[..., Audit] = audit_prediction_server) -> Callable[[], Audit]:
+    return partial(audit, mode=mode)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +161,17 @@ HOLDERS: Callable[[], Audit] = audit_prediction_holders
         (audit_predicted_once, whoever_was_in_another_prediction_counts_as_new, "again under another name"),
         (audit_predicted_once, whoever_was_in_the_run_counts_as_new, "in the first prediction"),
         (audit_predicted_once, an_announcement_is_believed, "an announcement made"),
+        (of("individual"), noiseless, "embeddings of holder2 have less noise"),
+        (of("individual"), off_the_grid, "lie off the grid"),
+        (of("individual"), seals_are_not_compared, "with other data, after round 1"),
+        (of("individual"), finished_ones_begin_anew, "was sent again"),
+        (of("paper"), noiseless, "embeddings of holder1 have less noise"),
+        (of("paper"), finished_ones_begin_anew, "was sent again"),
+        (of("guesses"), noiseless, "guesses of holder2 have less noise"),
+        (of("guesses"), seals_are_not_compared, "with other data, after round 2"),
+        (of("all-shares"), seals_are_not_compared, "with other data, after round 1"),
+        (of("paper", audit_prediction_holders), first_layer_unmasked, "follow from what they were dealt"),
+        (of("individual", audit_predicted_once), whoever_was_in_the_run_counts_as_new, "in the first prediction"),
     ],
 )
 def test_a_weakened_copy_is_found(

@@ -107,8 +107,11 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
 
 
 @pytest.mark.slow  # three sessions over the network
-def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal_say_so(type_in: Terminal) -> None:
-    create_run(type_in, "mode=shared-linear")
+@pytest.mark.parametrize("mode", ["shared-linear", "individual"])
+def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal_say_so(
+    mode: str, type_in: Terminal
+) -> None:
+    create_run(type_in, f"mode={mode}")
     Path("parts").rename("now")
     without(Path("now"), Path("parts"), [str(number) for number in range(0, 100, 10)])
     assert join(type_in).code == 0

@@ -30,6 +30,7 @@ TEXTS = {
     "one-node-without-edges": "one node's features and label",
     "one-node-declared-public": "one node's features, label and edges",
     "one-embedding-row": "one published embedding row of one holder",
+    "one-hidden-row": "one row of the opened last hidden layer, of all holders together",
     "one-guess": "one published guess of a node's class by one holder",
     "one-person-at-one-holder": "one person's features and label at one holder",
     "one-person-and-list-at-one-holder": "one person's features, label and own list of neighbours at one holder",

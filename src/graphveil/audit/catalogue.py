@@ -197,7 +197,17 @@ def _federation_programs() -> tuple[Run, ...]:
         for n in counts[:2]
         for victim in range(n)
     ]
-    runs += [_seeded(audit, holders=n) for audit in (audit_prediction_server, audit_predicted_once) for n in counts]
-    runs += [_seeded(audit_prediction_holders, holders=n, victim=victim) for n in counts[:2] for victim in range(n)]
+    runs += [
+        _seeded(audit, holders=n, mode=mode)
+        for audit in (audit_prediction_server, audit_predicted_once)
+        for mode in MODES
+        for n in counts
+    ]
+    runs += [
+        _seeded(audit_prediction_holders, holders=n, mode=mode, victim=victim)
+        for mode in ON_SHARES
+        for n in counts[:2]
+        for victim in range(n)
+    ]
     runs += [_seeded(audit_person, role, degree_bound=n) for n in (0, DEGREE) for role in ROLES]
     return tuple(runs)

@@ -25,6 +25,7 @@ from graphveil.federation.core.id_forms import digests_of, in_form
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.states import RunContext
+from graphveil.federation.crypto.commitments import SALT
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.crypto.masks import as_message
 from graphveil.federation.crypto.psi import MAX_IDS, Memory, align
@@ -32,7 +33,7 @@ from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, S
 from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.linear import SALT, LinearHolder
+from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Record, Session
@@ -190,7 +191,7 @@ def holder_program(
         holding.head.open(setting, randomness=run.randomness, generator=run.generator)
     # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    people = _people(run, [ids[row] for row in order.tolist()]) if setting.protocol.mode == "shared-linear" else {}
+    people = _people(run, [ids[row] for row in order.tolist()])
     result = yield from remembering(mode_holder(run, holding), {"order": order, **people})
     return order, holding.head, result
 

@@ -1,6 +1,6 @@
 """One party's prediction for people who joined after a finished run: its folder, and who was published before.
 
-    PARTY/checkpoints                      of the finished run: shares of W, digests of everybody who was published
+    PARTY/checkpoints                      of the finished run: what was trained, digests of everybody who took part
     PARTY/predictions/NAME/checkpoints     of a prediction: who is new, and what is published of them
 
 Whoever is in a checkpoint of the run or of any prediction counts as published, also where nothing has left yet: digests
@@ -10,10 +10,11 @@ are saved before anything leaves.  So nobody's row is published twice, whatever 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,12 +24,13 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.id_forms import digests_of
-from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
 from graphveil.federation.crypto.psi import Memory
 from graphveil.federation.effects import Program, Send
-from graphveil.federation.modes import linear_predict
+from graphveil.federation.modes import all_shares_predict, embedding_predict, guesses_predict, linear_predict
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.joined import ROUNDS, Prediction
 from graphveil.federation.party import Place, checked_ids, counted, holding_of, ordered, remembering, run_session
 from graphveil.federation.transport.session import Record, Session
 from graphveil.graphs import Graph
@@ -36,6 +38,16 @@ from graphveil.runtime.progress import ProgressCallback
 
 #: A party's folder of predictions, each a folder of its name.
 PREDICTIONS = "predictions"
+#: Where the programs of each mode are.
+_MODES: Mapping[str, Any] = MappingProxyType(
+    {
+        "shared-linear": linear_predict,
+        "individual": embedding_predict,
+        "paper": embedding_predict,
+        "guesses": guesses_predict,
+        "all-shares": all_shares_predict,
+    }
+)
 
 
 def folder_of(folder: Path, name: str) -> Path:
@@ -53,12 +65,6 @@ def folder_of(folder: Path, name: str) -> Path:
     return folder / PREDICTIONS / name
 
 
-def require_predicting(setting: Setting) -> None:
-    """Refuse a mode in which nobody who joins later is predicted, by InputError."""
-    if setting.protocol.mode != "shared-linear":
-        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
-
-
 def predict_party(
     agreement: Agreement,
     identity: Identity,
@@ -73,7 +79,7 @@ def predict_party(
     progress: ProgressCallback,
     log: Callable[[], AbstractContextManager[Record]] = lambda: nullcontext(lambda message: None),
 ) -> Predicted:
-    """Run one party of a prediction for people who joined after a finished run of mode "shared-linear".
+    """Run one party of a prediction for people who joined after a finished run.
 
     Args:
         agreement: of all parties.
@@ -93,13 +99,12 @@ def predict_party(
     """
     ids, setting = checked_ids(agreement, identity, folder, graph, ids), agreement.setting
     place = folder_of(folder, name)
-    require_predicting(setting)
     # The run's folder stays locked: two predictions at a time could publish one person twice.
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
         if trained.rounds()[-1:] != [setting.rounds]:
             raise DataError("the run has not finished", where=str(folder), remedy="graphveil federation join")
         before = trained.load(setting.rounds)
-        if graph is not None and not {"people", "weights"} <= before.keys():
+        if graph is not None and "people" not in before:
             raise DataError("the run was of an earlier version", where=str(folder), remedy="run a new agreement")
         published = _published(folder / PREDICTIONS, agreement, name)
 
@@ -112,7 +117,7 @@ def predict_party(
         digest = _digest(agreement, name)
         with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
             party = Place(agreement, identity, digest, patience, listen, note)
-            finished = run_session(party, build, store, linear_predict.ROUNDS, progress, record)
+            finished = run_session(party, build, store, ROUNDS, progress, record)
     if graph is None:
         return Predicted((), None)
     order, result = finished.result
@@ -124,7 +129,7 @@ class Predicted:
     """The result of a finished prediction: ids of new people in the order that all share, and a holder's result."""
 
     ids: tuple[str, ...]
-    result: linear_predict.Prediction | None
+    result: Prediction | None
 
 
 def _digest(agreement: Agreement, name: str) -> bytes:
@@ -159,15 +164,23 @@ class People:
 
     def new(self, order: Tensor) -> tuple[Tensor, Tensor]:
         """Return which of the rows that all share were never published, int64, and their digests."""
-        digests = digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())
+        digests = self._digests(order)
         before = self.published | digest_rows(self.before["people"])
         new = torch.tensor([row.tobytes() not in before for row in digests.numpy()]).nonzero().squeeze(1)
         return new, digests[new]
 
+    def old(self, order: Tensor) -> Tensor:
+        """Return of each row that all share its number in the run, -1 for nobody of it, int64 [n]."""
+        place = {row.tobytes(): number for number, row in enumerate(self.before["people"].numpy())}
+        return torch.tensor([place.get(row.tobytes(), -1) for row in self._digests(order).numpy()])
+
+    def _digests(self, order: Tensor) -> Tensor:
+        return digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())
+
 
 def predicting_program(
     run: RunContext, data: People, *, memory: Memory, progress: ProgressCallback
-) -> Program[tuple[Tensor, linear_predict.Prediction]]:
+) -> Program[tuple[Tensor, Prediction]]:
     """Align the ids anew, and publish the rows of new people.
 
     Args:
@@ -189,11 +202,33 @@ def predicting_program(
         )
     holding = holding_of(data.graph, order, labels=False, seed=0)
     yield Send(run.setting.server, "aligned", torch.tensor([len(order)]))
-    program = linear_predict.predicting_holder(run, data.before, holding, new)
+    program = mode_holder(run, data.before, holding, new, data.old(order))
     result = yield from remembering(program, {"order": order, "people": people})
     return order, result
 
 
 def predicting_server_program(run: RunContext, before: State) -> Program[Any]:
     nodes = yield from counted(run)
-    return (yield from linear_predict.predicting_server(run, before, nodes))
+    return (yield from mode_server(run, before, nodes))
+
+
+def mode_holder(run: RunContext, before: State, holding: Holding, new: Tensor, old: Tensor) -> Program[Prediction]:
+    """Run a holder's program of a prediction in the agreed mode.
+
+    Args:
+        run: the holder's.
+        before: the last checkpoint of the finished run.
+        holding: features and edges of everybody, rows in the order that all share.
+        new: rows that were never published, int64, ascending.
+        old: of each row its number in the run, -1 for nobody of it, int64 [n].
+    """
+    if run.setting.protocol.mode == "guesses":
+        return guesses_predict.predicting_holder(run, before, holding, new, old)
+    program: Program[Prediction] = _MODES[run.setting.protocol.mode].predicting_holder(run, before, holding, new)
+    return program
+
+
+def mode_server(run: RunContext, before: State, nodes: int) -> Program[Any]:
+    """Run the server's program of a prediction in the agreed mode; arguments as of `mode_holder`, n rows now."""
+    program: Program[Any] = _MODES[run.setting.protocol.mode].predicting_server(run, before, nodes)
+    return program

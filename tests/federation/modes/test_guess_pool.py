@@ -35,7 +35,7 @@ def run(epsilon: float, *, val: int = 200, right: float = 0.8) -> tuple[Tensor, 
     evidence = evidence_of([reports], [chances], torch.arange(N), N)
     alone = from_scipy(transition_matrix(torch.zeros(2, 0, dtype=torch.int64), N))
     heard = torch.eye(C).clamp_min(1e-12).log()[:, labels[validates]].T
-    return pooled(scores, scores, evidence, alone, validates, heard), scores
+    return pooled(scores, scores, evidence, alone, validates, heard)[0], scores
 
 
 def test_guesses_that_tell_nothing_and_few_validation_nodes_leave_the_network_as_it_is() -> None:
@@ -60,8 +60,8 @@ def test_labels_of_neighbours_join_the_own_network_where_they_tell_more() -> Non
     val = torch.arange(N) < 200
     train = torch.where(val, -1, labels)
     heard = torch.eye(C).clamp_min(1e-12).log()[:, labels[val]].T
-    both = pooled_alone(scores, train, transition, val, heard)
+    both, _ = pooled_alone(scores, train, transition, val, heard)
     right = (both.argmax(dim=1) == labels)[val].float().mean()
     assert right > (scores.argmax(dim=1) == labels)[val].float().mean() + 0.2
     apart = from_scipy(transition_matrix(torch.zeros(2, 0, dtype=torch.int64), N))
-    assert torch.equal(pooled_alone(scores, train, apart, val, heard), scores)
+    assert torch.equal(pooled_alone(scores, train, apart, val, heard)[0], scores)

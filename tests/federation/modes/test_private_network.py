@@ -199,9 +199,11 @@ def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:
     head, features = head_of(held), torch.as_tensor(held["h2"].features).clone()
     rows = head.train.nonzero().squeeze(1)
     features[0], features[N - 1] = math.nan, math.inf
-    found = private_guesses(features, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
+    found, _ = private_guesses(features, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
     assert found.shape == (N,) and 0 <= int(found.min()) <= int(found.max()) < CLASSES
-    without = private_guesses(features, NONE, rows[1:], head.labels[rows[1:]], setting, randomness=SeededRandomness(4))
+    without, _ = private_guesses(
+        features, NONE, rows[1:], head.labels[rows[1:]], setting, randomness=SeededRandomness(4)
+    )
     assert without.shape == found.shape
 
 

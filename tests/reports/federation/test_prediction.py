@@ -13,7 +13,7 @@ from graphveil.errors import DataError, InputError, ModelFileError
 from graphveil.federation.core.agreement import FILE
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.modes.linear_predict import Prediction
+from graphveil.federation.modes.joined import Prediction
 from graphveil.federation.predicting import Predicted
 from graphveil.federation.transport.line import Line
 from graphveil.federation.transport.session import Message
@@ -86,12 +86,6 @@ def test_what_is_no_prediction_is_refused(tmp_path: Path) -> None:
         verified(bank, prediction="may")
     with pytest.raises(InputError, match=r"name '\.\./bank'"):
         verified(bank, prediction="../bank")
-    individual = parties(tmp_path / "other", mode="individual")
-    agreement = agreement_in(individual / "bank" / FILE)
-    refused = lambda: verified(individual / "bank", prediction="may"), lambda: planned_prediction(agreement, 9, 1)
-    for call in refused:
-        with pytest.raises(InputError, match="mode individual; allowed: mode shared-linear"):
-            call()
 
 
 def test_a_status_lists_predictions_with_people_and_price_as_the_log_has_them(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Audits of a prediction for people who joined after a run of mode "shared-linear": small ones, compared.
+"""Audits of a prediction for people who joined after a run: small ones, compared.
 
-server     as `views.audit_dealer`: what a holder's share adds to its product is uniform, also under other secrets and
-           after a resume; all shares together are z + noise of new people, with all the noise that holders owe
-resumed    the same bytes are opened under new masks; other data get other noise, and none once it has finished
+server     in "shared-linear" as `views.audit_dealer`: what a holder's share adds to its product is uniform, also under
+           other secrets and after a resume; all shares together are z + noise, with all the noise that holders owe; in
+           other modes it is sent rows of new people on the noise's grid, with all their noise, or nothing
+resumed    the same bytes are opened under new masks; other data get other noise, and none once it has finished, or are
+           refused
 holders    as `views.audit_holders`: all but one, with all they were dealt, unmask nothing of that one
 people     under another name whoever was published is refused, by each holder's own list and not by an announcement
 
@@ -22,7 +24,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.audit.federation.cases import audit_uniform
+from graphveil.audit.federation.cases import audit_uniform, uneven
 from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.federation.replay import (
     NODES,
@@ -40,6 +42,7 @@ from graphveil.audit.federation.views import (
     RecordingSource,
     apart,
     hidden_words,
+    judged,
     sizes_of_messages,
     too_small,
 )
@@ -54,11 +57,19 @@ from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape
 from graphveil.federation.crypto.masks import MaskKey, as_message, unpacked
 from graphveil.federation.crypto.truncation import DealtKeys
 from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.modes.linear import last_hops_of
-from graphveil.federation.modes.linear_predict import ROUNDS, predicting_holder, predicting_server, rows_of
+from graphveil.federation.modes.linear_predict import rows_of
 from graphveil.federation.modes.linear_server import input_masks
 from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
-from graphveil.federation.predicting import People, digest_rows, predicting_program, predicting_server_program
+from graphveil.federation.predicting import (
+    People,
+    digest_rows,
+    mode_holder,
+    mode_server,
+    predicting_program,
+    predicting_server_program,
+)
 from graphveil.graphs import Graph, GraphSchema, make_graph, normalise_edges
 from graphveil.privacy import Randomness, SeededRandomness
 
@@ -69,7 +80,15 @@ _NEW: Final = torch.arange(NODES, EVERYBODY)
 #: The round in which the rows are opened; all messages before it are of round 0.
 _OPENING: Final = 2
 #: What holders may send the server.
-_ALLOWED: Final = frozenset({"new-rows", "matrix-key", "hidden-matrix", "noisy-share"})
+_ALLOWED: Final[Mapping[str, frozenset[str]]] = {
+    "shared-linear": frozenset({"new-rows", "matrix-key", "hidden-matrix", "noisy-share"}),
+    "individual": frozenset({"new-rows", "embeddings"}),
+    "paper": frozenset({"new-rows", "embeddings"}),
+    "all-shares": frozenset({"new-rows"}),
+    "guesses": frozenset(),
+}
+#: Of a guess, small enough that one that is sent as it is stands out.
+_GUESSED: Final = 1.0
 _UNIFORM: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
@@ -100,9 +119,11 @@ class Finished:
     run: Run
 
     @staticmethod
-    def of(holders: int, seed: int) -> Finished:
-        setting = apart_setting("shared-linear", holders)
-        # Enough columns that also a holder's block of W is enough numbers for a chi-square.
+    def of(holders: int, seed: int, mode: str = "shared-linear") -> Finished:
+        setting = apart_setting(mode, holders)
+        if mode == "guesses":
+            setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESSED))
+        # Enough columns that also a holder's block of W is enough numbers for a test.
         setting = replace(setting, members=tuple(replace(member, columns=_COLUMNS) for member in setting.members))
         return Finished(setting, run_apart(setting, sources_of(setting, seed + 1, seed + 2)))
 
@@ -115,6 +136,7 @@ class Finished:
         sources: Mapping[str, Randomness],
         *,
         resumed: Mapping[str, State] | None = None,
+        done: int = 1,
         changed: str = "",
         new: Mapping[str, Tensor] | None = None,
     ) -> Predicted:
@@ -123,6 +145,7 @@ class Finished:
         Args:
             sources: everybody's randomness.
             resumed: the states that it is resumed from.
+            done: of which round they are.
             changed: as of `joined_holdings`.
             new: rows that holders take for new, where they are others.
 
@@ -131,13 +154,16 @@ class Finished:
         """
         setting, holdings = self.setting, joined_holdings(self.setting, changed)
         programs: dict[str, Any] = {}
+        old = torch.where(torch.arange(EVERYBODY) < NODES, torch.arange(EVERYBODY), -1)
         for name in (setting.server, *setting.names):
-            context = RunContext(name, setting, sources[name], state=None if resumed is None else resumed[name])
+            context = RunContext(name, setting, sources[name])
+            if resumed is not None:
+                context = replace(context, state=resumed[name], done=done)
             if name == setting.server:
-                programs[name] = predicting_server(context, self.states[name], EVERYBODY)
+                programs[name] = mode_server(context, self.states[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, _NEW)
-                programs[name] = predicting_holder(context, self.states[name], holdings[name], rows)
+                programs[name] = mode_holder(context, self.states[name], holdings[name], rows, old)
         return Predicted(setting, holdings, recorded(programs, self.run.head))
 
 
@@ -209,14 +235,17 @@ class Predicted:
         return torch.stack([*self.added().values()]).sum(dim=0)
 
 
-def audit_prediction_server(holders: int = 2, *, seed: int = 0) -> Audit:
+def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", seed: int = 0) -> Audit:
     """Give the server all that it dealt and received in a prediction, and say what it could tell.
 
     Args:
         holders: how many, 2 to 5.
+        mode: one of MODES.
         seed: of all secrets.
     """
-    finished = Finished.of(holders, seed)
+    finished = Finished.of(holders, seed, mode)
+    if mode != "shared-linear":
+        return _audit_rows(finished, seed)
     setting = finished.setting
     sources = [sources_of(setting, seed + server, seed + own) for server, own in ((3, 3), (3, 4), (5, 5), (6, 6))]
     first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
@@ -229,20 +258,70 @@ def audit_prediction_server(holders: int = 2, *, seed: int = 0) -> Audit:
         words[f"the share of {name} less its product"] = [added[0][name]]
         words[f"what {name} adds under other secrets of the holders"] = [added[0][name] - added[1][name]]
         words[f"what {name} adds before and after a resume"] = [added[0][name] - added[2][name]]
-    sent = {message.kind for _, _, message in first.run.messages if message.to == setting.server}
-    findings = [f"{kind} was sent to the server" for kind in sorted(sent - _ALLOWED)]
-    findings += [*sizes_of_messages(first.run, rerun.run), *_noise(setting, first.noise(), other.noise())]
+    findings = [
+        *_kinds(first),
+        *sizes_of_messages(first.run, rerun.run),
+        *_noise(setting, first.noise(), other.noise()),
+    ]
     if not torch.equal(first.opened(), resumed.opened()):
         findings.append("a prediction that ran again opened another sum")
-    if not _refused(finished, sources[3], resumed=first.run.states[ROUNDS], changed="row"):
+    if not _refused(finished, sources[3], resumed=first.run.states[ROUNDS], done=ROUNDS, changed="row"):
         findings.append("a finished prediction was published again with other data")
-    audit = audit_uniform(_named(setting, "server with dealt keys"), words, findings, false_alarm=FALSE_ALARM / 2)
-    # The other half is that of three tests of the noise.
-    return replace(audit, false_alarm=FALSE_ALARM)
+    return judged(_named(setting, "server with dealt keys"), words, findings)
+
+
+def _audit_rows(finished: Finished, seed: int) -> Audit:
+    """Audit what reaches the server, and who reads rows or guesses, in modes that open no sum to the server."""
+    setting = finished.setting
+    sources = [sources_of(setting, seed + number, seed + number) for number in range(3, 7)]
+    first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
+    saved, ended = (first.run.states[round] for round in (1, ROUNDS))
+    resumed, fresh = finished.predicted(sources[2], resumed=saved), finished.predicted(sources[3])
+    findings = [*_kinds(first), *sizes_of_messages(first.run, rerun.run), *_published(first, resumed, fresh)]
+    if finished.predicted(sources[2], resumed=ended, done=ROUNDS).run.messages:
+        findings.append("a finished prediction was sent again")
+    for done, states in ((1, saved), (ROUNDS, ended)):
+        if not _refused(finished, sources[3], resumed=states, done=done, changed="row"):
+            findings.append(f"a prediction was made again with other data, after round {done}")
+    return judged(_named(setting, "server with dealt keys"), _repeated(first.run, resumed.run), findings)
+
+
+def _kinds(predicted: Predicted) -> list[str]:
+    """Say what was sent to the server that may not be."""
+    setting = predicted.setting
+    sent = {message.kind for _, _, message in predicted.run.messages if message.to == setting.server}
+    return [f"{kind} was sent to the server" for kind in sorted(sent - _ALLOWED[setting.protocol.mode])]
+
+
+def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
+    """Say what is wrong with rows and guesses: others after a resume, or the same, or nearly, under other keys."""
+    findings, setting, kinds = [], first.setting, ("embeddings", "guesses")
+    to, channel = setting.published(1), setting.guessing.channel
+    before, again, other = (each.run.bodies(_OPENING, *kinds) for each in (first, resumed, fresh))
+    for key, (rows,) in before.items():
+        sender, _, kind = key
+        if len(rows) != len(_NEW):
+            findings.append(f"{kind} of {sender} are of {len(rows)} people, and {len(_NEW)} joined")
+            continue
+        if not torch.equal(rows, again[key][0]):
+            findings.append(f"a prediction that ran again published other {kind} of {sender}")
+        moved = other[key][0].double() - rows.double()
+        if kind == "embeddings":
+            steps = rows.double() / (to.clip * 2.0**-to.bits)
+            if float((steps - steps.round()).abs().max()) > 1e-3:
+                findings.append(f"{kind} of {sender} lie off the grid of their noise")
+            known = too_small(moved, math.sqrt(2.0) * to.sigma * to.clip)
+        else:
+            # The same of both keys by chance alone: whatever the guess is, no likelier than this.
+            chance = float(channel.square().sum(dim=1).max())
+            known = stats.binom.sf(int((moved == 0).sum()) - 1, len(moved), chance) < LEVEL
+        if known:
+            findings.append(f"{kind} of {sender} have less noise than was agreed")
+    return findings
 
 
 def _named(setting: Setting, who: str) -> str:
-    return f"federation shared-linear, prediction, {len(setting.names)} holders, {who}"
+    return f"federation {setting.protocol.mode}, prediction, {len(setting.names)} holders, {who}"
 
 
 def _noise(setting: Setting, noise: Tensor, other: Tensor) -> list[str]:
@@ -253,7 +332,7 @@ def _noise(setting: Setting, noise: Tensor, other: Tensor) -> list[str]:
         findings.append("the sum of new people's rows has less noise than all holders owe it")
     step = math.floor(math.log2(to.clip)) + bits - to.bits
     low = (noise & ((1 << step) - 1)) >> (step - 4)
-    if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < LEVEL:
+    if uneven(torch.bincount(low.flatten(), minlength=16).numpy(), LEVEL):
         findings.append("bits of the sum below the steps of the noise are not random")
     if too_small(other - noise, math.sqrt(2.0) * scale):
         findings.append("a prediction was resumed with other data under the same noise")
@@ -283,20 +362,22 @@ def _refused(finished: Finished, sources: Mapping[str, Randomness], **changes: A
     return False
 
 
-def audit_prediction_holders(holders: int = 2, *, victim: int = 1, seed: int = 0) -> Audit:
+def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "shared-linear", seed: int = 0) -> Audit:
     """Give all holders but one everything that they were dealt and received in a prediction.
 
     Args:
         holders: how many, 2 to 5.
+        mode: one with shares.
         victim: the place of the one, from 0.
         seed: of all secrets.
     """
-    finished = Finished.of(holders, seed)
+    finished = Finished.of(holders, seed, mode)
     setting, name = finished.setting, finished.setting.names[victim]
     colluders = [each for each in setting.names if each != name]
     source = RecordingSource(SeededRandomness(seed + 11))
     first = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
-    dealt = frozenset(first.keys[each].secret for each in colluders)
+    given = (sent.body for _, _, sent in first.run.messages if sent.kind == "mask-keys" and sent.to in colluders)
+    dealt = frozenset(key.secret for body in given for key in unpacked(body))
     source = RecordingSource(SeededRandomness(seed + 12), source.drawn, dealt)
     rerun = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
     words: dict[str, list[Tensor]] = {}
@@ -307,16 +388,20 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, seed: int = 0
             if sender not in (name, setting.server) or to not in colluders:
                 continue
             for before, body in zip(bodies, after[sender, to, kind], strict=True):
-                same += int(not bool((body - before).any()))
+                if not bool((body - before).any()):
+                    same += 1
+                    continue
                 words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(body - before)
-    for to in colluders:
+    for to in colluders if mode == "shared-linear" else ():
         whole, whole_again = (_beside(each, finished.states, name, to) for each in (first, rerun))
         for place, (before, again) in enumerate(zip(whole, whole_again, strict=True)):
             words[f"masked share {place} of {name} to {to} beside the others'"] = [again - before]
         for a, b in itertools.combinations(range(len(whole)), 2):
             words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [apart(whole[a], whole[b])]
-    words |= _parts(first)
-    findings = [f"{same} messages follow from what they were dealt"] if same else []
+    # Corrections for two colluders' products of their own matrices are made of their own keys.
+    own = (holders - 1) * (holders - 2) * {"paper": 1, "all-shares": 1 + setting.model.hops}.get(mode, 0)
+    words |= _parts(first) if mode == "shared-linear" else {}
+    findings = [f"{same - own} messages follow from what they were dealt"] if same != own else []
     return audit_uniform(_named(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
 
 
@@ -348,14 +433,15 @@ def _parts(predicted: Predicted) -> dict[str, list[Tensor]]:
     return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}
 
 
-def audit_predicted_once(holders: int = 2, *, seed: int = 0) -> Audit:
+def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed: int = 0) -> Audit:
     """Predict under two names, with alignment and lists of who was published, and say who was published twice.
 
     Args:
         holders: how many, 2 to 5.
+        mode: one of MODES.
         seed: of all secrets.
     """
-    finished = Finished.of(holders, seed)
+    finished = Finished.of(holders, seed, mode)
     setting, joined = finished.setting, [str(number) for number in range(EVERYBODY)]
     first = _by_ids(finished, joined[:-10], {}, seed + 21)
     published = {name: digest_rows(first.states[1][name]["people"]) for name in setting.names}

@@ -244,10 +244,10 @@ def predict(
     listen: Listen = None,
     as_json: options.Json = False,
 ) -> None:
-    """Predict people who joined after a finished run of mode shared-linear; the server gives no DATA."""
+    """Predict people who joined after a finished run; the server gives no DATA."""
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
-    from graphveil.federation.modes.linear_predict import ROUNDS
+    from graphveil.federation.modes.joined import ROUNDS
     from graphveil.federation.predicting import folder_of, predict_party
     from graphveil.graphs import load_plain
     from graphveil.reports.federation.log import TranscriptFile

@@ -245,7 +245,7 @@ def _prediction_parts(answer: Mapping[str, Any], prediction: Mapping[str, Any]) 
         state = "finished" if prediction["state"] == "finished" else f"finished; repeated later: {prediction['state']}"
     facts = [
         ("State", state),
-        ("New people", "not agreed yet" if people is None else f"{people:,}"),
+        ("New people", "not known here" if people is None else f"{people:,}"),
         *listed("Warning", _torn(prediction)),
     ]
     if answer["epsilon_total"] is not None:
@@ -350,7 +350,8 @@ def predicted(answer: Mapping[str, Any]) -> RenderableType:
     """A finished prediction: how many are new, what they paid, guarantee, files."""
     from graphveil.reports.federation.card import open_lines
 
-    who = f"of {answer['people']:,} new people, published once"
+    count = "" if answer["people"] is None else f"{answer['people']:,} "
+    who = f"of {count}new people, published once"
     head = Text(f"{answer['party']} has finished prediction {answer['prediction']} {who}", style="bold")
     card = Path(answer["folder"]) / MARKDOWN
     guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)

@@ -10,11 +10,19 @@ from graphveil.privacy import Assumption, Guarantee, Ledger, ProtectedUnit, Spen
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.observer import FEDERATION_SERVER, LABEL_HOLDER
-from graphveil.privacy.statement.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
+from graphveil.privacy.statement.unit import (
+    EMBEDDING_ROW,
+    GUESS,
+    HIDDEN_ROW,
+    PERSON_AND_LIST_AT_HOLDER,
+    PERSON_AT_HOLDER,
+)
 
 _TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
 _ALONE = (assume("holder-randomizes-alone"),)
 _AGREED = (assume("shared-ids-public"), assume("agreed-before-data"), assume("runs-add-up"))
+#: What leaves in modes that publish no embeddings.
+_UNITS = {"guesses": GUESS, "all-shares": HIDDEN_ROW}
 #: Who reads the labels of training nodes from gradients, in each mode that does not send them.
 _WHO = {
     "shared-linear": "the server",
@@ -32,7 +40,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     """
     guesses, labels = setting.protocol.mode == "guesses", setting.reader == "the label holder"
     return Guarantee(
-        unit=person_of(setting) if setting.person else GUESS if guesses else EMBEDDING_ROW,
+        unit=person_of(setting) if setting.person else _UNITS.get(setting.protocol.mode, EMBEDDING_ROW),
         relation="replace",
         model="vertical",
         epsilon=setting.privacy.epsilon,

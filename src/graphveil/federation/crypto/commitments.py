@@ -23,6 +23,8 @@ from graphveil.federation.crypto.masks import as_message
 from graphveil.federation.effects import Program, Receive, Roster, Send
 
 _BYTES = 32
+#: Bytes of a secret salt.
+SALT = 32
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,9 @@ from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.propagation import scaled_rows
 
-_NOW, _BEST, _REMEMBERED = "now/", "best/", 32
+_NOW, _REMEMBERED = "now/", 32
+#: Before the names of shares of the round that was kept; its z of those who train, at the label holder.
+BEST, TRAINED = "best/", "desk/z"
 #: How far z may be from what a sigmoid gives: beyond, its polynomial has left the curve, and training does not end.
 _ASTRAY = 4.0
 #: How long slopes of z may be, over the root of how many nodes train, at least as many as `_FEW`.
@@ -52,16 +54,18 @@ class AllSharesHolder:
 
     Attributes:
         hidden: at the label holder, what it was shown last of those who train: (round, z float32 [t, h]).
+        trained: there in the end, their z by the weights of `best`.
     """
 
     network: Network
     best: dict[str, Tensor]
     head: LabelHead | None
     hidden: deque[tuple[int, Tensor]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    trained: dict[str, Tensor] = field(default_factory=dict)
 
     def state(self) -> dict[str, Tensor]:
         state = {f"{_NOW}{name}": share for name, share in self.network.shares.items()}
-        state |= {f"{_BEST}{name}": share for name, share in self.best.items()}
+        state |= {f"{BEST}{name}": share for name, share in self.best.items()} | self.trained
         return state | (self.head.state() if self.head is not None else {})
 
 
@@ -85,7 +89,7 @@ def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHol
     if run.state is None:
         shares = _drawn(run)
     else:
-        shares, best = (_under(prefix, run.state) for prefix in (_NOW, _BEST))
+        shares, best = (under(prefix, run.state) for prefix in (_NOW, BEST))
         if head is not None:
             head.load(run.state)
     result = AllSharesHolder(network_of(setting, shares), best, head)
@@ -104,7 +108,7 @@ def all_shares_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
     setting = run.setting
     announced = yield from receive_rows(setting, nodes, rows)
     party = yield from deal(setting.names, lefts_of(setting, nodes), randomness=run.randomness)
-    yield from train(run, party, AllSharesHolder(network_of(setting, _sizes(setting)), {}, None), announced)
+    yield from train(run, party, AllSharesHolder(empty_network(setting), {}, None), announced)
 
 
 def lefts_of(setting: Setting, nodes: int) -> Lefts:
@@ -144,7 +148,8 @@ def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
         network = network_of(setting, result.best)
         z = yield from party.opened((yield from network.forward(party, torch.arange(rows.nodes))))
         if z is not None and head is not None:
-            head.predict(apart(decode(z), LENGTH, like=decode(z)[rows.train]))
+            result.trained[TRAINED] = decode(z)[rows.train]
+            head.predict(apart(decode(z), LENGTH, like=result.trained[TRAINED]))
         yield Checkpoint(setting.rounds, state)
 
 
@@ -217,12 +222,14 @@ def _shapes(setting: Setting) -> dict[str, tuple[int, int]]:
     return shapes_of(columns, setting.model.width, setting.model.hops)
 
 
-def _sizes(setting: Setting) -> dict[str, Tensor]:
-    """Return all weights without their numbers."""
-    return {name: torch.empty(shape, dtype=torch.int64, device="meta") for name, shape in _shapes(setting).items()}
+def empty_network(setting: Setting) -> Network:
+    """Return the shared layers by their sizes alone, as the server has them."""
+    shapes = _shapes(setting).items()
+    return network_of(setting, {name: torch.empty(shape, dtype=torch.int64, device="meta") for name, shape in shapes})
 
 
-def _under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the part of a state whose names begin so, without that."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
@@ -252,16 +259,26 @@ def counted(setting: Setting, nodes: int, rows: int, validation: int) -> Counted
         rows, validation: how many nodes train, and validate.
     """
 
-    def count(looked: int, back: bool) -> SizeArithmetic:
-        sizes = SizeArithmetic(setting.names, setting.server, setting.label_holder, lefts_of(setting, nodes))
-        network = network_of(setting, _sizes(setting))
-        _run(sizes.opened(_run(network.forward(sizes, torch.arange(looked)))))
-        if back:
-            _run(network.backward(sizes, torch.empty(rows, setting.model.width, dtype=torch.int64, device="meta")))
-        return sizes
-
-    round, look, last = count(rows, True), count(rows + validation, True), count(nodes, False)
+    round, look = (opened_sizes(setting, nodes, looked, back=rows) for looked in (rows, rows + validation))
+    last = opened_sizes(setting, nodes, nodes)
     return Counted(round.sent, look.sent - round.sent, last.sent, len(round.trips), len(last.trips))
+
+
+def opened_sizes(setting: Setting, nodes: int, rows: int, *, back: int | None = None) -> SizeArithmetic:
+    """Count what opening z of some rows would send.
+
+    Args:
+        setting: the agreed run.
+        nodes: n.
+        rows: how many are opened.
+        back: how many train, where all layers step back too.
+    """
+    sizes = SizeArithmetic(setting.names, setting.server, setting.label_holder, lefts_of(setting, nodes))
+    network = empty_network(setting)
+    _run(sizes.opened(_run(network.forward(sizes, torch.arange(rows)))))
+    if back is not None:
+        _run(network.backward(sizes, torch.empty(back, setting.model.width, dtype=torch.int64, device="meta")))
+    return sizes
 
 
 def _run(program: Generator[Any, Any, Any]) -> Any:

@@ -51,10 +51,7 @@ def embedding_server(run: states.RunContext, nodes: int, rows: int) -> Program[C
         nodes: n, rows that all holders share.
         rows: how many train; -1 where only the label holder knows.
     """
-    setting, model = run.setting, run.setting.model
-    network = Combination(
-        model.combine, len(setting.names), model.width, model.layers, model.dropout, generator=run.generator
-    )
+    setting, network = run.setting, network_of(run)
     optimiser = setting.training.optimiser(network.parameters())
     best = {}
     if run.state is not None:
@@ -78,11 +75,19 @@ def embedding_server(run: states.RunContext, nodes: int, rows: int) -> Program[C
     return network
 
 
+def network_of(run: states.RunContext) -> Combination:
+    """Return the server's network with initial weights."""
+    model = run.setting.model
+    return Combination(
+        model.combine, len(run.setting.names), model.width, model.layers, model.dropout, generator=run.generator
+    )
+
+
 def _train(server: _Server, round: int) -> Program[None]:
     """Take the steps of one publication, look at validation nodes, and send the gradients back."""
     setting, published = server.setting, {}
     for group in server.rows.groups(setting, round):
-        published[group] = yield from _receive(server, group)
+        published[group] = yield from received(setting, len(server.rows.of(group)))
     leaves = [rows.requires_grad_() for rows in _ready(setting, published, TRAIN)]
     for _ in range(setting.steps(round)):
         for leaf in leaves:
@@ -101,12 +106,16 @@ def _train(server: _Server, round: int) -> Program[None]:
         yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
 
 
-def _receive(server: _Server, group: str) -> Program[list[Tensor]]:
-    """Return every holder's rows of one group as they arrive, float32 [rows, h] each."""
-    shape = (len(server.rows.of(group)), server.setting.model.width)
+def received(setting: Setting, rows: int) -> Program[list[Tensor]]:
+    """Return every holder's rows of one group as they arrive, float32 [rows, h] each.
+
+    Args:
+        setting: the agreed run.
+        rows: how many a holder publishes.
+    """
     published = []
-    for name in server.setting.names:
-        published.append((yield Receive(name, "embeddings", shape)))
+    for name in setting.names:
+        published.append((yield Receive(name, "embeddings", (rows, setting.model.width))))
     return published
 
 
@@ -131,11 +140,19 @@ def _shrunk(setting: Setting, published: Embeddings, group: str) -> Embeddings:
     return [james_stein(rows, publication) for rows in published]
 
 
-def _hidden(server: _Server, published: Mapping[str, Embeddings], group: str) -> Tensor:
+def hidden_of(setting: Setting, network: Combination, published: Mapping[str, Embeddings], group: str) -> Tensor:
+    """Return the last hidden layer of a group's rows, float32 [., h].
+
+    Args:
+        setting: the agreed run.
+        network: the server's.
+        published: by group, with those who train.
+        group: one of them.
+    """
     # Without dropout: validation should not depend on which units happened to be dropped.
-    server.network.eval()
+    network.eval()
     with torch.no_grad():
-        hidden: Tensor = server.network(_ready(server.setting, published, group))
+        hidden: Tensor = network(_ready(setting, published, group))
     return hidden
 
 
@@ -143,7 +160,7 @@ def _look(server: _Server, published: Mapping[str, Embeddings]) -> Program[None]
     """Send the hidden layer of validation nodes; keep the round, here and at the holders, if it validates best."""
     setting = server.setting
     group = VALIDATION if VALIDATION in published else TRAIN
-    yield Send(setting.label_holder, "hidden", _hidden(server, published, group))
+    yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, group))
     keep = yield Receive(setting.label_holder, "kept-round", (1,))
     if int(keep):
         server.best.update(states.module_state("kept/network", server.network))
@@ -158,8 +175,8 @@ def _finish(server: _Server) -> Program[None]:
     published: dict[str, Embeddings] = {
         group: list(server.best[f"kept/{group}"]) for group in GROUPS if f"kept/{group}" in server.best
     }
-    published[REST] = yield from _receive(server, REST)
+    published[REST] = yield from received(setting, len(rows.rest))
     hidden = torch.zeros(rows.nodes, setting.model.width)
     for group in published:
-        hidden[rows.of(group)] = _hidden(server, published, group)
+        hidden[rows.of(group)] = hidden_of(setting, server.network, published, group)
     yield Send(setting.label_holder, "hidden", hidden)

@@ -19,7 +19,8 @@ Sources: see `models.labels.pool`.  Shapes: opinions [n, c], S [n, n].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -72,24 +73,58 @@ def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> 
     return evidence
 
 
+@dataclass(frozen=True)
+class Pool:
+    """A pool that was fitted, to be read on any graph.
+
+    Attributes:
+        powers: of each network's log-probabilities, float32 [networks].
+        weights: of each opinion, networks first, float32 [k]; none: the network `otherwise` as it is.
+    """
+
+    powers: Tensor
+    weights: Tensor
+    otherwise: int
+
+    def state(self) -> dict[str, Tensor]:
+        return {"powers": self.powers, "weights": self.weights, "otherwise": torch.tensor(self.otherwise)}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Tensor]) -> Pool:
+        return cls(state["powers"], state["weights"], int(state["otherwise"]))
+
+    def of(self, networks: Sequence[Tensor], evidence: Sequence[Tensor]) -> Tensor:
+        """Return log-scores [n, c].
+
+        Args:
+            networks: logits or log-probabilities, [n, c] each.
+            evidence: all other opinions, [n, c] each.
+        """
+        if not len(self.weights):
+            return networks[self.otherwise]
+        sharp = [_raised(logits, float(power)) for logits, power in zip(networks, self.powers, strict=True)]
+        return (self.weights[:, None, None] * torch.stack([*sharp, *evidence])).sum(dim=0)
+
+
 def pooled_alone(
     logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
-) -> Tensor:
-    """Return log-scores [n, c] from the label holder's own data: its network and its training labels.
+) -> tuple[Tensor, Pool]:
+    """Return log-scores [n, c] from the label holder's own data, its network and its training labels, and their pool.
 
     Args:
         logits: of its network, [n, c].
         labels, transition: see `neighbour_labels`.
         val, log_likelihood: see `pooled`.
     """
-    opinions = [_sharpened(logits, val, log_likelihood), *neighbour_labels(labels, logits.shape[1], transition)]
-    return _pool(torch.stack(opinions), FIRST_ALONE, val, log_likelihood, otherwise=logits)
+    evidence = neighbour_labels(labels, logits.shape[1], transition)
+    pool = _fitted([logits], evidence, FIRST_ALONE, val, log_likelihood, otherwise=0)
+    return pool.of([logits], evidence), pool
 
 
 def pooled(
     alone: Tensor, taught: Tensor, evidence: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
-) -> Tensor:
-    """Return log-scores [n, c] of everything together; with few validation nodes the taught network's.
+) -> tuple[Tensor, Pool]:
+    """Return log-scores [n, c] of everything together, with few validation nodes the taught network's, and the pool.
 
     Args:
         alone, taught: log-probabilities or logits, [n, c].
@@ -98,34 +133,50 @@ def pooled(
         val: who validates, bool [n].
         log_likelihood: log Pr[reported label | class] of the m who validate, [m, c].
     """
-    if len(log_likelihood) < FEWEST_JUDGES:
-        return taught
+    networks, spread = [alone, taught], spread_evidence(evidence, transition)
+    few = len(log_likelihood) < FEWEST_JUDGES
+    pool = _fitted(networks, spread, FIRST, val, log_likelihood, otherwise=int(few))
+    return pool.of(networks, spread), pool
+
+
+def spread_evidence(evidence: Tensor, transition: SparseMatrix) -> list[Tensor]:
+    """Return E, S E and S^2 E, [n, c] each; arguments as of `pooled`."""
     # Over the label holder's own connections: it knows no others, and what it averages has been paid for.
     near = transition @ evidence
-    networks = [_sharpened(logits, val, log_likelihood) for logits in (alone, taught)]
-    opinions = torch.stack([*networks, evidence, near, transition @ near])
-    return _pool(opinions, FIRST, val, log_likelihood, otherwise=alone)
+    return [evidence, near, transition @ near]
 
 
-def _pool(
-    opinions: Tensor, first: Sequence[float], val: Tensor, log_likelihood: Tensor, *, otherwise: Tensor
-) -> Tensor:
-    """Return the pool of opinions [k, n, c] where it is surely better than the first of them, else `otherwise`."""
+def _fitted(
+    networks: Sequence[Tensor],
+    evidence: Sequence[Tensor],
+    first: Sequence[float],
+    val: Tensor,
+    log_likelihood: Tensor,
+    *,
+    otherwise: int,
+) -> Pool:
+    """Return the pool where it is surely better than its first network, else the network `otherwise`."""
+    none = Pool(torch.ones(len(networks)), torch.zeros(0), otherwise)
     if len(log_likelihood) < FEWEST_JUDGES:
-        return otherwise
-    at_val = opinions[:, val]
+        return none
+    powers = [_power(logits, val, log_likelihood) for logits in networks]
+    sharp = [_raised(logits, power) for logits, power in zip(networks, powers, strict=True)]
+    at_val = torch.stack([*sharp, *evidence])[:, val]
     rival = held_out(at_val[:1], log_likelihood, torch.ones(1))
     pool = better_pool(at_val, log_likelihood, torch.tensor(first), rival)
-    return otherwise if pool is None else (pool.weights[:, None, None] * opinions).sum(dim=0)
+    return none if pool is None else Pool(torch.tensor(powers), pool.weights, otherwise)
 
 
-def _sharpened(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> Tensor:
-    """Return log-probabilities raised to the one power that makes validation labels likeliest."""
+def _power(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> float:
+    """Return the one power of the probabilities that makes validation labels likeliest."""
     # By one factor, before the pool: it starts at fixed weights, which need scores of a fixed scale.
     scores = torch.log_softmax(logits, dim=1)
     totals = [
         torch.logsumexp(torch.log_softmax(power * scores[val], dim=1) + log_likelihood, dim=1).sum()
         for power in _FACTORS
     ]
-    factor = float(_FACTORS[int(torch.stack(totals).argmax())])
-    return torch.log_softmax(factor * scores, dim=1)
+    return float(_FACTORS[int(torch.stack(totals).argmax())])
+
+
+def _raised(logits: Tensor, power: float) -> Tensor:
+    return torch.log_softmax(power * torch.log_softmax(logits, dim=1), dim=1)

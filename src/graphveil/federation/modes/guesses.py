@@ -24,8 +24,8 @@ Shapes: X [n, d], H, z [n, c] or [n, 0], W [d + c, c], guesses [n].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ _LEAST = 1e-12
 _NOT_TRAINING = -1
 
 
+#: Before the names of all that is learned, and its parts: another holder's network; of the label holder the network
+#: without and with guesses, their pools, and the reports with how often they are right.
+LEARNED = "learned/"
+NETWORK, ALONE, TAUGHT, POOLED_ALONE, POOLED, REPORTS = "network", "alone", "taught", "pool-alone", "pool", "reports"
 #: The initial weight of a vote.
 TRUST = 5.0
 
@@ -86,19 +90,10 @@ def private_votes(
     return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))
 
 
-def private_guesses(
+def private_network(
     features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
-) -> Tensor:
-    """Train on some rows, and return the guesses of all, int64 [n]: those of `rows` must not leave.
-
-    Args:
-        features: of all nodes, dense or scipy CSR [n, d].
-        votes: of all nodes, float32 [n, c] or [n, 0].
-        rows: who train, int64 [m].
-        labels: as reported, int64 [m].
-        setting: the agreed run.
-        randomness: of batches, dither and noise.
-    """
+) -> nn.Linear:
+    """Train on some rows; arguments as of `private_guesses`."""
     columns = int(features.shape[1])
     network = nn.Linear(columns + votes.shape[1], setting.classes)
     # From zero: initial weights are public, and a first step from anywhere else would only be longer.
@@ -116,15 +111,40 @@ def private_guesses(
         randomness=randomness,
         loss=lambda logits, reported: local_network.label_losses(logits, reported, channel),
     )
-    # Row by row: a person's guess reads no other row, and connections only through votes.
-    with torch.no_grad():
-        of_features, of_votes = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
-        logits: Tensor = (
-            (local_network.operator_of(features) @ of_features) / local_network.row_lengths(features)
-            + network.bias
-            + votes @ of_votes
-        )
+    return network
+
+
+def private_classes(weight: Tensor, bias: Tensor, features: Features, votes: Tensor) -> Tensor:
+    """Return the guesses of all, int64 [n], row by row: a person's reads no other row, and connections only by votes.
+
+    Args:
+        weight, bias: of a private network.
+        features: of all nodes, dense or scipy CSR [n, d].
+        votes: of all nodes, float32 [n, c] or [n, 0].
+    """
+    columns = int(features.shape[1])
+    of_features, of_votes = weight[:, :columns].T.contiguous(), weight[:, columns:].T
+    own = (local_network.operator_of(features) @ of_features) / local_network.row_lengths(features)
+    logits: Tensor = own + bias + votes @ of_votes
     return logits.argmax(dim=1)
+
+
+def private_guesses(
+    features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Train on some rows, and return the guesses of all, int64 [n], and the network: guesses of `rows` must not leave.
+
+    Args:
+        features: of all nodes, dense or scipy CSR [n, d].
+        votes: of all nodes, float32 [n, c] or [n, 0].
+        rows: who train, int64 [m].
+        labels: as reported, int64 [m].
+        setting: the agreed run.
+        randomness: of batches, dither and noise.
+    """
+    network = private_network(features, votes, rows, labels, setting, randomness=randomness)
+    learned = {name: value.detach().clone() for name, value in network.state_dict().items()}
+    return private_classes(learned["weight"], learned["bias"], features, votes), learned
 
 
 def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
@@ -191,6 +211,17 @@ class GuessPublisher:
         self.seen = ("guesses",)
         return self.reports
 
+    def state(self) -> dict[str, Tensor]:
+        """Return the count of publications, and what was drawn."""
+        drawn = {} if self.reports is None else {"guesses/sent": self.reports}
+        return {"guesses/count": torch.tensor([len(self.seen)]), **drawn}
+
+    def load(self, state: State) -> None:
+        # The report itself is saved and not the guess: training again on other hardware could guess differently.
+        self.reports = state.get("guesses/sent")
+        # Earlier publications still count: a restart is no second budget.
+        self.seen = ("guesses",) * int(state["guesses/count"])
+
     @property
     def spent(self) -> float:
         return self._setting.price.spent(len(self.seen) or int(self.paid))
@@ -198,31 +229,37 @@ class GuessPublisher:
 
 @dataclass(frozen=True)
 class GuessingHolder:
-    """One holder's part of a run, as its program returns it; `head` at the label holder alone."""
+    """One holder's part of a run, as its program returns it; `head` at the label holder alone.
+
+    Attributes:
+        learned: all that people who join later are guessed about with; it stays here.
+    """
 
     run: RunContext
     holding: Holding
     network: local_network.LocalNetwork
     publisher: GuessPublisher
+    learned: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def keep(self, part: str, learned: Mapping[str, Tensor]) -> None:
+        """Keep what was learned, under the name of a part."""
+        self.learned.update({f"{LEARNED}{part}/{name}": value for name, value in learned.items()})
 
     @property
     def head(self) -> LabelHead | None:
         return self.holding.head
 
     def state(self) -> dict[str, Tensor]:
-        state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
+        state = self.publisher.state()
         if self.run.setting.person:
             state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
-        if self.publisher.reports is not None:
-            state["guesses/sent"] = self.publisher.reports
+        state |= self.learned
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
-        # The report itself is saved and not the guess: training again on other hardware could guess differently.
-        self.publisher.reports = state.get("guesses/sent")
-        # Earlier publications still count: a restart is no second budget.
-        self.publisher.seen = ("guesses",) * int(state["guesses/count"])
+        self.publisher.load(state)
         self.publisher.paid = bool(state.get("guesses/paid", torch.zeros(1)).any())
+        self.learned.update({name: value for name, value in state.items() if name.startswith(LEARNED)})
         if self.head is not None:
             self.head.load(state)
 
@@ -272,7 +309,7 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
     if run.done < 1:
         labels = yield Receive(label_holder, "training-labels", (party.holding.nodes,))
         # Checked before they index the channel, where an error would not name the sender.
-        _require_classes(labels, _NOT_TRAINING, setting.classes, label_holder)
+        require_classes(labels, _NOT_TRAINING, setting.classes, label_holder)
         rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
             raise InputError("no node trains", where=label_holder)
@@ -292,11 +329,14 @@ def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
         party.publisher.require_paid()
         holding, randomness = party.holding, party.run.randomness
         votes = private_votes(holding.edge_index, holding.nodes, rows, labels, setting, randomness=randomness)
-        guesses = private_guesses(holding.features, votes, rows, labels, setting, randomness=randomness)
+        guesses, learned = private_guesses(holding.features, votes, rows, labels, setting, randomness=randomness)
+        party.keep(NETWORK, learned)
         # Never of who trains: they have paid by training, and a guess would be a second payment.
         return guesses[_all_but(rows, holding.nodes)]
     channel = setting.label_channel
-    return party.trained(rows, lambda logits: local_network.label_loss(logits[rows], labels, channel)).argmax(dim=1)
+    logits = party.trained(rows, lambda logits: local_network.label_loss(logits[rows], labels, channel))
+    party.keep(NETWORK, party.network.learned())
+    return logits.argmax(dim=1)
 
 
 def _all_but(rows: Tensor, nodes: int) -> Tensor:
@@ -317,7 +357,10 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
             # All holders get the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", labels, name_of(labels))
         logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
-        head.look(pooled_alone(logits, labels, party.network.transition, head.val, head.val_log_likelihood()), 1)
+        party.keep(ALONE, party.network.learned())
+        scores, pool = pooled_alone(logits, labels, party.network.transition, head.val, head.val_log_likelihood())
+        party.keep(POOLED_ALONE, pool.state())
+        head.look(scores, 1)
         # For comparison: it shows, without a further query, what the other holders' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
@@ -327,7 +370,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         guesses = []
         for name in run.roster.other_holders:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))
-            _require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
+            require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
         head.look(_learned(party, head, rows, guesses), setting.rounds)
         yield Checkpoint(setting.rounds, party.state)
 
@@ -340,19 +383,36 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     # On validation nodes only, all of which have guesses.
     chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in of_all]
 
-    def with_weight(weight: float) -> Tensor:
-        return party.trained(
+    def with_weight(weight: float) -> tuple[Tensor, dict[str, Tensor]]:
+        logits = party.trained(
             head.train.nonzero().squeeze(1),
             lambda logits: head.loss(logits) + weight * local_network.guess_loss(logits[rows], guesses, chances),
         )
+        return logits, party.network.learned()
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.
-    taught = max(map(with_weight, WEIGHTS), key=head.rank)
-    alone = taught if head.alone is None else head.alone.clamp_min(_LEAST).log()
+    taught, learned = max(map(with_weight, WEIGHTS), key=lambda trained: head.rank(trained[0]))
+    alone = taught if head.alone is None else log_of(head.alone)
     evidence = evidence_of(guesses, chances, rows, party.holding.nodes)
-    return pooled(alone, taught, evidence, party.network.transition, head.val, head.val_log_likelihood())
+    scores, pool = pooled(alone, taught, evidence, party.network.transition, head.val, head.val_log_likelihood())
+    party.keep(TAUGHT, learned)
+    party.keep(POOLED, pool.state())
+    party.keep(REPORTS, {"chances": torch.stack(chances), "reports": of_all, "rows": rows})
+    return scores
 
 
-def _require_classes(values: Tensor, low: int, classes: int, where: str) -> None:
+def log_of(probabilities: Tensor) -> Tensor:
+    """Return finite logarithms of probabilities, float32 [n, c]."""
+    return probabilities.clamp_min(_LEAST).log()
+
+
+def require_classes(values: Tensor, low: int, classes: int, where: str) -> None:
+    """Refuse a message with a number that is no class, by InputError.
+
+    Args:
+        values: of the message.
+        low, classes: the least number, and how many above 0 there are.
+        where: the sender.
+    """
     if not (low <= int(values.min()) and int(values.max()) < classes):
         raise InputError("a number that is not a class", where=where, allowed=f"{low} to {classes - 1}")

@@ -17,7 +17,7 @@ Shapes: h [n, h], of those who train [t, h].
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse
@@ -48,6 +48,9 @@ from graphveil.federation.modes.local_network import operator_of
 from graphveil.federation.modes.propagation import Features
 from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
+
+#: Before the names of all that is kept of the round that validated best.
+KEPT = "kept/"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class EmbeddingHolder(PublishesRows):
 
     Attributes:
         rest: rows of those who neither train nor validate, in the round that validated best so far, float32 [n - m, h].
+        kept: the weights that made them.
     """
 
     propagation: Propagation
@@ -102,10 +106,16 @@ class EmbeddingHolder(PublishesRows):
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
     rest: Tensor
+    kept: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return copies of all weights of now, as `kept`."""
+        named = {**states.module_state("propagation", self.propagation), **self.first.weights()}
+        return {f"{KEPT}{name}": value.clone() for name, value in named.items()}
 
     def state(self) -> dict[str, Tensor]:
         state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)
-        state |= self.first.state() | states.publishers_state(self.publishers) | {"rest": self.rest}
+        state |= self.first.state() | states.publishers_state(self.publishers) | {"rest": self.rest, **self.kept}
         return state | (self.head.state() if self.head is not None else {})
 
     def restored(self, state: states.State) -> EmbeddingHolder:
@@ -116,7 +126,8 @@ class EmbeddingHolder(PublishesRows):
         states.load_publishers(self.publishers, state)
         if self.head is not None:
             self.head.load(state)
-        return replace(self, rest=state["rest"])
+        kept = {name: value for name, value in state.items() if name.startswith(KEPT)}
+        return replace(self, rest=state["rest"], kept=kept)
 
 
 def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]:
@@ -144,7 +155,7 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
         if head is not None:
             yield from head.answer(setting, round)
         if setting.looks(round) and int((yield Receive(setting.server, "best-round", (1,)))):
-            party = replace(party, rest=h[rows.rest].detach())
+            party = replace(party, rest=h[rows.rest].detach(), kept=party.weights())
         gradient = torch.zeros_like(h)
         gradient[rows.train] = yield Receive(
             setting.server, "embedding-gradient", (len(rows.train), setting.model.width)
@@ -180,6 +191,20 @@ def _initial(run: states.RunContext, holding: Holding) -> EmbeddingHolder:
     return EmbeddingHolder(propagation, optimiser, first, publishers, holding.head, torch.zeros(0, model.width))
 
 
+def as_kept(run: states.RunContext, holding: Holding, state: states.State) -> EmbeddingHolder:
+    """Return a holder with the weights of the round that was kept, for people who joined later.
+
+    Args:
+        run: the holder's.
+        holding: its features and edges of now.
+        state: the last checkpoint of the finished run.
+    """
+    party = _initial(run, holding)
+    states.load_module(f"{KEPT}propagation", party.propagation, state)
+    party.first.load({name.removeprefix(KEPT): value for name, value in state.items() if name.startswith(KEPT)})
+    return party
+
+
 class _LocalLayer:
     """h0 = X_i W_i, all of it at the holder, trained by its own optimiser."""
 
@@ -190,8 +215,11 @@ class _LocalLayer:
     def parameters(self) -> list[nn.Parameter]:
         return [self.weight]
 
-    def state(self) -> dict[str, Tensor]:
+    def weights(self) -> dict[str, Tensor]:
         return {"first/weight": self.weight.detach().clone()}
+
+    def state(self) -> dict[str, Tensor]:
+        return self.weights()
 
     def load(self, state: states.State) -> None:
         with torch.no_grad():
@@ -234,8 +262,11 @@ class _SharedLayer:
     def parameters(self) -> list[nn.Parameter]:
         return []
 
+    def weights(self) -> dict[str, Tensor]:
+        return {f"first/shares/{name}": share for name, share in self.shares.items()}
+
     def state(self) -> dict[str, Tensor]:
-        state = {f"first/shares/{name}": share for name, share in self.shares.items()}
+        state = self.weights()
         return state if self._velocity is None else state | {"first/pull": self._velocity}
 
     def load(self, state: states.State) -> None:

@@ -248,5 +248,11 @@ class LabelHead:
         return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
 
 
+def best_round(state: State) -> int:
+    """Return the number of the round that validated best, from the checkpoint of a finished run."""
+    rows = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
+    return int(max(rows, key=_rank)["epoch"])
+
+
 def _rank(row: Mapping[str, float]) -> tuple[float, float]:
     return row["val_accuracy"], -row["val_loss"]

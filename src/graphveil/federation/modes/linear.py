@@ -31,7 +31,7 @@ from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.rows import REST, TRAIN, PublishesRows, Rows, publishers_of, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.commitments import Commitment, name_publication
+from graphveil.federation.crypto.commitments import SALT, Commitment, name_publication
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks, as_message
 from graphveil.federation.crypto.sharing import secret_numbers
 from graphveil.federation.crypto.truncation import Scale, truncate_shared
@@ -44,7 +44,6 @@ from graphveil.federation.modes.propagation import Walk, Walker
 #: The least bound of products before truncation: of rows of length 1, and of weights where nothing bounds them.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
 _REACH, _OPEN_REACH = 4.0, 64.0
-SALT = 32
 
 
 def scale_of(setting: Setting, *, weights: bool = False) -> Scale:

@@ -13,38 +13,22 @@ Shapes: X' [n, d], W [d, h], z [new, h].
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from graphveil.errors import BudgetError
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import OutputLayer
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.rows import Rows
-from graphveil.federation.crypto.commitments import Commitment
+from graphveil.federation.crypto.commitments import SALT, Commitment
 from graphveil.federation.crypto.masks import MaskKey, as_message
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
-from graphveil.federation.modes import propagation
+from graphveil.federation.modes import joined, propagation
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.linear import SALT, last_hops_of, multiplied_inputs, opened, publish_rest
+from graphveil.federation.modes.joined import ROUNDS, Prediction
+from graphveil.federation.modes.linear import last_hops_of, multiplied_inputs, opened, publish_rest
 from graphveil.federation.modes.linear_server import LinearNetwork, deal_inputs, hidden_of, opened_rows
-
-#: Multiplied and saved; published.
-ROUNDS = 2
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a holder's program returns: rows of new people, int64 [new], who published them, and at the label holder
-    their classes, float32 [new, classes].
-    """
-
-    new: Tensor
-    publisher: Publisher
-    probabilities: Tensor | None
 
 
 def predicting_holder(
@@ -61,7 +45,7 @@ def predicting_holder(
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
-    setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
+    publisher = Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
     exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
     if run.state is None:
         y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
@@ -73,7 +57,7 @@ def predicting_holder(
     matrix = exchange.walker.matrix
     fixed = [before["weights"], exchange.x, matrix.data, matrix.indices, matrix.indptr, exchange.rows.rest]
     yield from publish_rest(exchange, Commitment.of(fixed, salt), y, publisher, ROUNDS)
-    probabilities = (yield from _labelled(run, before, len(new))) if run.me == setting.label_holder else None
+    probabilities = yield from joined.hidden_of_new(run, before, len(new))
     yield Checkpoint(ROUNDS, partial(_state, y, salt, publisher), publisher.spent)
     return Prediction(new, publisher, probabilities)
 
@@ -84,17 +68,7 @@ def _state(y: Tensor, salt: bytes, publisher: Publisher) -> dict[str, Tensor]:
 
 def _announced(run: states.RunContext, nodes: int, new: Tensor) -> Program[Rows]:
     """Agree on who is new; all rows but these count as published."""
-    setting = run.setting
-    if run.me == setting.label_holder:
-        for name in (setting.server, *run.roster.other_holders):
-            yield Send(name, "new-rows", new)
-    # Each holder goes by what it has published itself: an announcement cannot make it publish somebody twice.
-    elif not torch.equal((yield Receive(setting.label_holder, "new-rows", (-1,))), new):
-        raise BudgetError(
-            "the holders disagree on who was published before",
-            where=run.me,
-            remedy="restore the folders of all parties, with all their predictions",
-        )
+    yield from joined.announced(run, new)
     return rows_of(nodes, new)
 
 
@@ -108,15 +82,6 @@ def rows_of(nodes: int, new: Tensor) -> Rows:
     old = torch.ones(nodes, dtype=torch.bool)
     old[new] = False
     return Rows(nodes, torch.zeros(0, dtype=torch.int64), old.nonzero().squeeze(1))
-
-
-def _labelled(run: states.RunContext, before: states.State, count: int) -> Program[Tensor]:
-    setting = run.setting
-    output = OutputLayer(setting.model.width, setting.classes, generator=run.generator)
-    states.load_module("desk/kept", output, before)
-    hidden = yield Receive(setting.server, "hidden", (count, setting.model.width))
-    with torch.no_grad():
-        return torch.softmax(output(hidden), dim=1)
 
 
 def predicting_server(run: states.RunContext, before: states.State, nodes: int) -> Program[LinearNetwork]:

@@ -18,7 +18,7 @@ Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -61,13 +61,29 @@ class LocalNetwork(nn.Module):
         """Return logits [n, c], once `centre_on` has been called."""
         return self._scale * self._centred(self.weight) + self.bias
 
+    def learned(self) -> dict[str, Tensor]:
+        """Return copies of what `forward` takes from training, for people who join later."""
+        with torch.no_grad():
+            offset = self._propagated(self.weight)[self._rows].mean(dim=0)
+        parts = {"weight": self.weight, "bias": self.bias, "offset": offset, "scale": torch.tensor(self._scale)}
+        return {name: value.detach().clone() for name, value in parts.items()}
+
+    def by(self, learned: Mapping[str, Tensor]) -> Tensor:
+        """Return logits [n, c] by what was learned on a graph of fewer people (see `learned`)."""
+        z = self._propagated(learned["weight"]) - learned["offset"]
+        return learned["scale"] * z + learned["bias"]
+
     def _centred(self, weight: Tensor) -> Tensor:
         """Return C S^K X W [n, c]: a dense graph makes rows alike, and their common part says nothing of a class."""
+        z = self._propagated(weight)
+        return z - z[self._rows].mean(dim=0)
+
+    def _propagated(self, weight: Tensor) -> Tensor:
         # From the right: n x c numbers are propagated in place of n x d, with the same result.
         z = (self._x @ weight) / self._lengths
         for _ in range(self._hops):
             z = self.transition @ z
-        return z - z[self._rows].mean(dim=0)
+        return z
 
 
 def _thin(features: Features) -> Features:

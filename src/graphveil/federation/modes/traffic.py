@@ -6,12 +6,12 @@ Bytes of bodies, without frames, greetings and acknowledgements; alignment apart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.hidden_matrix import Shape
-from graphveil.federation.crypto.products import LeftMatrix
+from graphveil.federation.crypto.products import LeftMatrix, Product
 from graphveil.federation.modes import all_shares
 from graphveil.federation.modes.holder import lefts_of, products_of
 
@@ -93,19 +93,35 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
 
 
 def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
-    """Count the bytes of a prediction of mode "shared-linear" after alignment.
+    """Count the bytes of a prediction after alignment.
 
     Args:
         setting: the agreed run.
         nodes: n, rows that all holders share now.
         people: how many of them joined later.
     """
-    flows = [*_session(setting, nodes), *_multiplied(setting, nodes), *_opened(setting, people)]
-    for other in (*setting.names, setting.server):
+    mode = setting.protocol.mode
+    if mode == "shared-linear":
+        flows = [*_session(setting, nodes), *_multiplied(setting, nodes), *_opened(setting, people)]
+    else:
+        flows = [Flow(ONCE, "aligned", name, setting.server, WORD) for name in setting.names]
+        if mode == "all-shares":
+            flows += _shares_set_up(setting, nodes)
+            sent = all_shares.opened_sizes(setting, nodes, people).sent
+            flows += [Flow(LAST, *way, size) for way, size in sent.items()]
+        elif mode != "guesses":
+            flows += _masked_lefts(setting, nodes)
+            flows += _first_layer(setting, nodes, LAST)
+            size = people * setting.model.width * FLOAT
+            flows += [Flow(LAST, "embeddings", name, setting.server, size) for name in setting.names]
+    for other in (*setting.names, *([] if mode == "guesses" else [setting.server])):
         if other != setting.label_holder:
             flows.append(Flow(ONCE, "new-rows", setting.label_holder, other, people * WORD))
-    hidden = people * setting.model.width * FLOAT
-    flows.append(Flow(LAST, "hidden", setting.server, setting.label_holder, hidden))
+            if mode == "guesses":
+                flows.append(Flow(LAST, "guesses", other, setting.label_holder, people * WORD))
+    if mode not in ("guesses", "all-shares"):
+        hidden = people * setting.model.width * FLOAT
+        flows.append(Flow(LAST, "hidden", setting.server, setting.label_holder, hidden))
     return Traffic(tuple(flows), {ONCE: 1, LAST: 1})
 
 
@@ -154,13 +170,28 @@ def _embeddings(setting: Setting, nodes: int, rows: int, validation: int) -> Ite
         yield Flow(LAST, "embeddings", name, server, (nodes - rows - validation) * width * FLOAT)
         yield Flow(LOOK, "best-round", server, name, WORD)
         yield Flow(ROUND, "embedding-gradient", server, name, rows * width * FLOAT)
+    yield from _masked_lefts(setting, nodes)
+    yield from _first_layer(setting, nodes, ROUND)
+    yield from _products(server, products_of(setting, nodes, transposed=True), ROUND)
+
+
+def _masked_lefts(setting: Setting, nodes: int) -> Iterator[Flow]:
     for left in lefts_of(setting, nodes):
-        yield from _masked_left(server, left)
+        yield from _masked_left(setting.server, left)
+
+
+def _first_layer(setting: Setting, nodes: int, when: str) -> Iterator[Flow]:
+    """In mode "paper": X W on shares, opened to all holders."""
+    for left in lefts_of(setting, nodes):
         for other in left.partners:
-            yield Flow(ROUND, "opened-share", left.owner, other, nodes * width * WORD)
-    for product in (*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)):
-        yield Flow(ROUND, "masked-right", product.other, product.left.owner, product.inner * product.width * WORD)
-        yield Flow(ROUND, "correction", server, product.other, product.outer * product.width * WORD)
+            yield Flow(when, "opened-share", left.owner, other, nodes * setting.model.width * WORD)
+    yield from _products(setting.server, products_of(setting, nodes), when)
+
+
+def _products(server: str, products: Iterable[Product], when: str) -> Iterator[Flow]:
+    for product in products:
+        yield Flow(when, "masked-right", product.other, product.left.owner, product.inner * product.width * WORD)
+        yield Flow(when, "correction", server, product.other, product.outer * product.width * WORD)
 
 
 def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
@@ -226,21 +257,27 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
 
 
 def _all_shares(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
-    server, own_keys = setting.server, 3
+    server = setting.server
     yield from _announced(setting, rows, validation)
     for name in setting.names:
         yield Flow(ONCE, "aligned", name, server, WORD)
-        yield Flow(ONCE, "mask-keys", server, name, own_keys * KEY)
         yield Flow(LOOK, "best-round", server, name, WORD)
     yield Flow(ROUND, "kept-round", setting.label_holder, server, WORD)
-    for name, other in _pairs(setting.names):
-        yield Flow(ONCE, "holder-key", name, other, KEY)
-    for left in all_shares.lefts_of(setting, nodes).all:
-        yield from _masked_left(server, left)
+    yield from _shares_set_up(setting, nodes)
     counted = all_shares.counted(setting, nodes, rows, validation)
     for when, sent in ((ROUND, counted.round), (LOOK, counted.look), (LAST, counted.last)):
         for (kind, sender, receiver), size in sent.items():
             yield Flow(when, kind, sender, receiver, size)
+
+
+def _shares_set_up(setting: Setting, nodes: int) -> Iterator[Flow]:
+    own_keys = 3
+    for name in setting.names:
+        yield Flow(ONCE, "mask-keys", setting.server, name, own_keys * KEY)
+    for name, other in _pairs(setting.names):
+        yield Flow(ONCE, "holder-key", name, other, KEY)
+    for left in all_shares.lefts_of(setting, nodes).all:
+        yield from _masked_left(setting.server, left)
 
 
 def _masked_left(server: str, left: LeftMatrix) -> Iterator[Flow]:

@@ -31,6 +31,7 @@ Kind = Literal[
     "node without edges",
     "node declared public",
     "embedding row",
+    "hidden row",
     "guess",
     "person at a holder",
     "person and list at a holder",
@@ -423,6 +424,18 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             "holders' rows of the same person, are units of their own",
             heading="row",
         ),
+        ("hidden row", "holder"): _form(
+            "one-hidden-row",
+            "one row of the opened last hidden layer, of all holders together",
+            (),
+            means="The row of the last hidden layer that is computed for one node from all holders' data: opened to the "
+            "label holder without noise, so that epsilon is infinite.",
+            limits="Nothing of it is protected: in each step for who trains, now and then for who validates, at the end "
+            "for everybody.",
+            backed_by="tests/federation/modes/test_all_shares.py",
+            less="nothing of it has noise, and everybody's data move it",
+            heading="row",
+        ),
         ("guess", "holder"): _form(
             "one-guess",
             "one published guess of a node's class by one holder",
@@ -474,6 +487,7 @@ NODE_AND_OWN_LIST: Final = ProtectedUnit(kind="node and own list", whose="node")
 NODE_WITHOUT_EDGES: Final = ProtectedUnit(kind="node without edges", whose="node")
 NODE_DECLARED_PUBLIC: Final = ProtectedUnit(kind="node declared public", whose="node")
 EMBEDDING_ROW: Final = ProtectedUnit(kind="embedding row", whose="holder")
+HIDDEN_ROW: Final = ProtectedUnit(kind="hidden row", whose="holder")
 GUESS: Final = ProtectedUnit(kind="guess", whose="holder")
 PERSON_AT_HOLDER: Final = ProtectedUnit(kind="person at a holder", whose="holder")
 PERSON_AND_LIST_AT_HOLDER: Final = ProtectedUnit(kind="person and list at a holder", whose="holder")

@@ -145,7 +145,9 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 def _published(outcome: Mapping[str, Any]) -> str:
     what = f"{outcome['publications']} publications"
     if "prediction" in outcome:
-        what = f"one publication of {outcome['people']:,} people who joined after the run"
+        # The server of mode guesses hears of nobody.
+        count = "" if outcome["people"] is None else f"{outcome['people']:,} "
+        what = f"one publication of {count}people who joined after the run"
     line = f"Mode {outcome['mode']}, {what}"
     if math.isinf(float(outcome["epsilon"])):
         return f"{line}, without noise"

@@ -48,7 +48,7 @@ TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
     {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
 #: In mode "all-shares": before the first round.
-_SET_UP = 4
+SET_UP = 4
 #: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
 #: which take as long, and in "all-shares" for what they send each other.
 _SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
@@ -176,7 +176,7 @@ def trips_of(setting: Setting) -> int:
     rounds, epochs = setting.publications, setting.training.epochs
     if setting.protocol.mode == "all-shares":
         each = all_shares.counted(setting, 1, 1, 0)
-        return _SET_UP + each.trips * rounds + 2 * setting.looked + each.last_trips
+        return SET_UP + each.trips * rounds + 2 * setting.looked + each.last_trips
     once, hop, publication, step = TRIPS[setting.protocol.mode]
     saved = _SAVED[setting.protocol.mode]
     trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs

@@ -10,8 +10,10 @@ outcome.json                  what the command prints with --json
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from graphveil.federation.core.agreement import Agreement
@@ -19,23 +21,37 @@ from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.federation.modes import all_shares
 from graphveil.federation.modes.traffic import prediction_traffic
-from graphveil.federation.predicting import PREDICTIONS, Predicted, require_predicting
+from graphveil.federation.predicting import PREDICTIONS, Predicted
 from graphveil.federation.transport.line import Line
 from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import rewrite_party
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
-from graphveil.reports.federation.plan import ALIGNING, priced
+from graphveil.reports.federation.plan import ALIGNING, SET_UP, priced
 
-#: The kinds of messages of a prediction; a test compares them with what is sent.
-SENT = (
-    *(*ALIGNING, "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
-    *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
+_OF_ROWS = (*ALIGNING, "new-rows", "embeddings", "hidden")
+_ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
+#: The kinds of messages of a prediction by mode; a test compares them with what is sent.
+SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "shared-linear": (
+            *(*ALIGNING, "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
+            *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
+        ),
+        "individual": _OF_ROWS,
+        "paper": (*_OF_ROWS, *_ON_SHARES, "opened-share"),
+        "guesses": (*ALIGNING, "new-rows", "guesses"),
+        "all-shares": (*ALIGNING, *_ON_SHARES, "new-rows", "holder-key", "masked-sum", "safe-bits", "hidden-share"),
+    }
 )
-#: How many messages wait for each other, one way each: once, and for each hop; seals take as long as words of saving.
-_TRIPS, _HOP = 9, 2
+#: How many messages wait for each other, one way each: once, and for each hop. Nobody publishes before all have
+#: saved, which each tells all; seals take as long.
+_TRIPS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"shared-linear": (9, 2), "individual": (4, 0), "paper": (7, 0), "guesses": (3, 0)}
+)
 
 
 def published_once(agreement: Agreement) -> Agreement:
@@ -51,11 +67,7 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
         nodes: whom all holders shared in the run.
         people: how many joined since.
         line: between every two parties, for the seconds that messages take.
-
-    Raises:
-        InputError: the mode predicts nobody who joins later.
     """
-    require_predicting(agreement.setting)
     setting, everybody = published_once(agreement).setting, nodes + people
     traffic = prediction_traffic(setting, everybody, people)
     holders = len(setting.names)
@@ -77,8 +89,13 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
 
 def trips_of_prediction(setting: Setting) -> int:
     """Return how many messages of a prediction wait for each other, one way each, after alignment."""
+    mode = setting.protocol.mode
+    if mode == "all-shares":
+        return SET_UP + len(all_shares.opened_sizes(setting, 1, 1).trips)
+    once, hop = _TRIPS[mode]
     # Of three holders one waits for another's masked sum in each hop.
-    return _TRIPS + setting.model.hops * (_HOP + (len(setting.names) > PARTIES[0]))
+    more = mode == "shared-linear" and len(setting.names) > PARTIES[0]
+    return once + setting.model.hops * (hop + more)
 
 
 def write_prediction(
@@ -104,7 +121,7 @@ def write_prediction(
         "party": party,
         "prediction": name,
         "publications": 1,
-        "people": next(entry.shape[0] for entry in entries if entry.kind == "new-rows"),
+        "people": next((entry.shape[0] for entry in entries if entry.kind == "new-rows"), None),
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
         "epsilon": setting.privacy.epsilon,
@@ -122,7 +139,10 @@ def write_prediction(
     if predicted.result is not None and predicted.result.probabilities is not None:
         write_predictions(here, agreement, predicted.ids, predicted.result.probabilities)
         answer["files"].append("predictions.csv")
-    contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(charged, 1).to_dict()}
+    # The label holder is the one who reads guesses: it publishes none of its own.
+    reads = setting.protocol.mode == "guesses" and party == setting.label_holder
+    ledger = ledger_of(charged, 0 if reads else 1)
+    contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger.to_dict()}
     with writing_part(here, {file: to_json(content, indent=1) + "\n" for file, content in contents.items()}):
         pass
     rewrite_party(here)

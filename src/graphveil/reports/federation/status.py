@@ -16,7 +16,7 @@ from typing import Any
 from graphveil.errors import DataError, GraphveilError, WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.messages import KINDS
-from graphveil.federation.modes.linear_predict import ROUNDS
+from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.predicting import PREDICTIONS
 from graphveil.files.reading import read_json
 from graphveil.reports.base.files import to_json, write_text

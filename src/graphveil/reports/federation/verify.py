@@ -22,7 +22,7 @@ from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import CERTIFICATE, name_of
-from graphveil.federation.predicting import folder_of, require_predicting
+from graphveil.federation.predicting import folder_of
 from graphveil.federation.transport.session import Message
 from graphveil.files.reading import read_bytes
 from graphveil.reports.federation import prediction as predictions
@@ -42,7 +42,7 @@ class _Agreed:
     def of(setting: Setting, prediction: str | None) -> _Agreed:
         mode = setting.protocol.mode
         if prediction is not None:
-            return _Agreed("a prediction", predictions.SENT, 1)
+            return _Agreed("a prediction", predictions.SENT[mode], 1)
         # All modes but "guesses" publish in one more round, of those who did not train.
         return _Agreed(f"mode {mode}", SENT[mode], setting.publications + (mode != "guesses"))
 
@@ -57,11 +57,9 @@ def verified(folder: Path, other_log: Path | None = None, *, prediction: str | N
 
     Raises:
         DataError: there is no log, or a file is missing or damaged.
-        InputError: for a prediction in a mode that has none.
+        InputError: for a name of a prediction that is none.
     """
     agreement, place = draft(folder)[0], folder if prediction is None else folder_of(folder, prediction)
-    if prediction is not None:
-        require_predicting(agreement.setting)
     me, agreed = name_of(_certificate(folder)), _Agreed.of(agreement.setting, prediction)
     if not (place / TRANSCRIPT).is_file():
         raise DataError("no message has been sent from here", where=str(place))

@@ -1,0 +1,140 @@
+"""Predictions for people who joined later in mode "guesses": each other holder guesses about them, once each.
+
+    other holder   its network of the run, on its columns and edges of now -> one randomized guess of each new person
+    label holder   its networks and pools of the run, on its edges of now, training labels, and the reports of all
+
+With unit "person" the private network guesses from columns alone, and votes count as 0: the lists of who trained were
+paid for once, and are not read again.  The server hears nothing.
+Shapes: guesses [new], S [n, n] of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from graphveil.federation.core import states
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.commitments import name_of
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import joined
+from graphveil.federation.modes.guess_pool import Pool, evidence_of, neighbour_labels, spread_evidence
+from graphveil.federation.modes.guesses import (
+    ALONE,
+    LEARNED,
+    NETWORK,
+    POOLED,
+    POOLED_ALONE,
+    REPORTS,
+    TAUGHT,
+    GuessPublisher,
+    log_of,
+    private_classes,
+    require_classes,
+)
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.joined import ROUNDS, Prediction
+from graphveil.federation.modes.labels import best_round
+from graphveil.federation.modes.local_network import LocalNetwork
+
+
+def predicting_holder(
+    run: states.RunContext, before: states.State, holding: Holding, new: Tensor, old: Tensor
+) -> Program[Prediction]:
+    """The program of one holder: send one guess of each new person, or make predictions of all that arrive.
+
+    Args:
+        run: of the prediction; its state is of a prediction that is run again.
+        before: the last checkpoint of the finished run.
+        holding: features and edges of everybody.
+        new: rows that were never guessed about, int64, ascending.
+        old: of each row its number in the run, -1 where it was not there, int64 [n].
+
+    Raises:
+        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    """
+    setting, publisher = run.setting, GuessPublisher(run.setting)
+    parts = {name: value for name, value in before.items() if name.startswith(LEARNED)}
+    seal = joined.sealed(run, holding, {"new": new, "old": old, **parts})
+    is_reader = run.me == setting.label_holder
+    if run.state is not None:
+        publisher.load(run.state)
+    if run.done == ROUNDS and run.state is not None:
+        return Prediction(new, publisher, run.state.get("predicted"))
+    yield from joined.announced(run, new, server=False)
+    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
+    if run.state is None and not is_reader:
+        # The one place where this holder's data becomes something that leaves.
+        publisher.randomize(_guesses(setting, network, before, holding)[new], randomness=run.randomness)
+    yield Checkpoint(1, lambda: {**seal, **publisher.state()}, publisher.spent)
+    probabilities = None
+    if is_reader:
+        reports = []
+        for name in run.roster.other_holders:
+            reports.append((yield Receive(name, "guesses", (len(new),))))
+            require_classes(reports[-1], 0, setting.guessing.channel.shape[1], name)
+        scores = _scores(setting, network, before, torch.stack(reports), (new, old))
+        probabilities = torch.softmax(scores[new], dim=1)
+    else:
+        sent = publisher.publish()
+        yield Send(setting.label_holder, "guesses", sent, name_of(sent))
+    result = Prediction(new, publisher, probabilities)
+    yield Checkpoint(ROUNDS, lambda: {**seal, **publisher.state(), **result.state()}, publisher.spent)
+    return result
+
+
+def predicting_server(run: states.RunContext, before: states.State, nodes: int) -> Program[None]:
+    """The server's program: it sees nothing, and keeps the count of rounds for the other parties."""
+    for round in range(run.done + 1, ROUNDS + 1):
+        yield Checkpoint(round, dict)
+
+
+def _learned(before: states.State, part: str) -> dict[str, Tensor]:
+    prefix = f"{LEARNED}{part}/"
+    return {name.removeprefix(prefix): value for name, value in before.items() if name.startswith(prefix)}
+
+
+def _guesses(setting: Setting, network: LocalNetwork, before: states.State, holding: Holding) -> Tensor:
+    """Return a holder's guesses of everybody, int64 [n]."""
+    learned = _learned(before, NETWORK)
+    if not setting.person:
+        return network.by(learned).argmax(dim=1)
+    # 0 favours no class: no votes were counted for people who joined later.
+    votes = torch.zeros(holding.nodes, learned["weight"].shape[1] - int(holding.features.shape[1]))
+    return private_classes(learned["weight"], learned["bias"], holding.features, votes)
+
+
+def _scores(
+    setting: Setting, network: LocalNetwork, before: states.State, reports: Tensor, rows: tuple[Tensor, Tensor]
+) -> Tensor:
+    """Return log-scores of everybody [n, c], by networks and pools of the run; `rows` are new and old ones."""
+    (new, old), classes = rows, setting.classes
+    labels = torch.where(before["desk/split"][0].bool(), before["desk/heard"], -1)
+    labels = _now(labels, old, nobody=-1)
+    alone = network.by(_learned(before, ALONE))
+    near = neighbour_labels(labels, classes, network.transition)
+    scores = Pool.restored(_learned(before, POOLED_ALONE)).of([alone], near)
+    if best_round(before) == 1:  # the run's own answer was the label holder's alone
+        return scores
+    past = _learned(before, REPORTS)
+    evidence = _evidence(past, reports, new, old)
+    networks = [log_of(torch.softmax(scores, dim=1)), network.by(_learned(before, TAUGHT))]
+    return Pool.restored(_learned(before, POOLED)).of(networks, spread_evidence(evidence, network.transition))
+
+
+def _evidence(past: Mapping[str, Tensor], reports: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Return the evidence of the reports of the run and of these, float32 [n, c]."""
+    reported = torch.zeros(past["reports"].shape[1], dtype=torch.bool)
+    reported[past["rows"]] = True
+    rows = torch.cat([_now(reported, old, nobody=False).nonzero().squeeze(1), new])
+    # Whoever joined in another prediction counts as unknown here: those reports are in its own folder.
+    of_all = torch.stack([_now(each, old, nobody=0) for each in past["reports"]])
+    of_all[:, new] = reports
+    return evidence_of(list(of_all[:, rows]), list(past["chances"]), rows, len(old))
+
+
+def _now(values: Tensor, old: Tensor, *, nobody: int) -> Tensor:
+    """Return values of the run's rows in the order of now."""
+    return torch.where(old >= 0, values[old.clamp_min(0)], torch.tensor(nobody, dtype=values.dtype))
