@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphveil.errors import DataError
-from graphveil.federation.core.id_forms import FORMS, in_form
+from graphveil.federation.core.id_forms import FORMS, digests_of, in_form
 
 SPELLINGS = {
     "exact": [("Ann", "ann"), ("07", "7"), (" b", "b"), ("a@x.org", "A@x.org")],
@@ -27,6 +27,14 @@ def test_what_is_one_id_and_what_stays_apart(form: str) -> None:
         assert in_form(form, [first], "a") == in_form(form, [second], "b")
         with pytest.raises(DataError, match=r"a: .* are one id to people; allowed: each person once"):
             in_form(form, [first, second], "a")
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_who_was_published_is_recognised_in_other_spellings_whatever_was_agreed(form: str) -> None:
+    """Somebody who joins again in capitals would else be published, and pay, a second time."""
+    ids = [in_form(form, [id], "a") for id in ("ann@b.org", "Ann@B.org ", "bob@b.org")]
+    first, again, other = (digests_of(forms, bytes(32)).tolist() for forms in ids)
+    assert first == again != other
 
 
 def test_ids_without_that_form_are_refused() -> None:

@@ -129,23 +129,29 @@ def test_others_are_told_why_a_party_stopped_and_nothing_of_its_data(
     assert not place.sent or all(me == "holder1" for me, _, _ in place.sent)
 
 
-@pytest.mark.parametrize("lost", ["*.checkpoint", "*"])
-def test_lost_checkpoints_are_not_forgotten_publications(lost: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost", "who", "words"),
+    [
+        ("*.checkpoint", ["holder2"], "published for round 3"),
+        ("*", ["holder2"], "published for round 3"),
+        ("*", ["holder1", "holder2"], "has read what was published for round 3"),
+    ],
+)
+def test_lost_checkpoints_are_not_forgotten_publications(lost: str, who: list[str], words: str, tmp_path: Path) -> None:
     """A holder that has published refuses to begin anew: its budget would be spent twice.
 
-    Nothing protects a holder that puts its whole folder back from itself; the note of any other one stops the run.
+    Nothing protects a holder that puts its whole folder back from itself; the note of any other one stops the run, of
+    a reader too.
     """
     place = Place(tmp_path)
     first = {name: Running(place, name, dies=(3,), pause=1e6) for name in NAMES}
     until(lambda: all(running.deaths for running in first.values()))
-    for file in (tmp_path / "holder2").glob(lost):
+    for file in [file for name in who for file in (tmp_path / name).glob(lost)]:
         file.unlink()
     before = len(place.sent)
     parties = run_all(place)
     refused = [running.error for running in parties.values() if isinstance(running.error, BudgetError)]
-    assert refused and all(
-        "new agreement" in str(error) and "has published for round 3" in str(error) for error in refused
-    )
+    assert refused and all("new agreement" in str(error) and words in str(error) for error in refused)
     assert all(running.error is not None for running in parties.values())
     assert len(place.sent) == before  # nothing was published again
 

@@ -4,6 +4,7 @@
     <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
     <agreement>-<name>.aligning       a part of the alignment (`crypto.psi`), until round 1 is saved
     <agreement>.published             the last round for which this party has begun to publish, and what, by its name
+    <agreement>.read                  the last round for which it has read what another party publishes
 
 A round that runs again must round its numbers as before, or its rows would be another publication: each checkpoint
 notes what computed it, and elsewhere no round that was published is run again.  Two processes of one party would
@@ -133,7 +134,7 @@ class Checkpoints:
         Raises:
             ModelFileError: if damaged.
         """
-        return int(self._note()[0])
+        return int(_noted(self._published)[0])
 
     def noted(self) -> str:
         """Return the name of what was published for that round, "" for none.
@@ -141,7 +142,7 @@ class Checkpoints:
         Raises:
             ModelFileError: if damaged.
         """
-        return self._note()[1]
+        return _noted(self._published)[1]
 
     def publish(self, round: int, name: str = "") -> None:
         """Note, before anything leaves, that this party publishes for a round, and what.
@@ -154,17 +155,18 @@ class Checkpoints:
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 
-    def _note(self) -> tuple[str, str]:
-        try:
-            round, _, name = self._published.read_text().partition(" ")
-        except FileNotFoundError:
-            return "0", ""
-        except UnicodeDecodeError:
-            round = ""
-        # A damaged note does not mean "nothing published": reading it as 0 would allow a second publication.
-        if not re.fullmatch(r"[0-9]{1,18}", round):
-            raise ModelFileError("does not name a round", where=str(self._published), remedy="restore it")
-        return round, name.strip()
+    def last_read(self) -> int:
+        """Return the last round for which this party has read a publication of another one, or 0.
+
+        Raises:
+            ModelFileError: if damaged.
+        """
+        return int(_noted(self._read_note)[0])
+
+    def note_read(self, round: int) -> None:
+        """Note, before it is used, that a publication for a round was read: a second one would be charged again."""
+        self._replace(self._read_note, str(round).encode())
+        sync_folder(self._folder)
 
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
@@ -213,6 +215,10 @@ class Checkpoints:
     @property
     def _published(self) -> Path:
         return self._folder / f"{self._agreement_hash}.published"
+
+    @property
+    def _read_note(self) -> Path:
+        return self._folder / f"{self._agreement_hash}.read"
 
     def _file(self, round: int) -> Path:
         return self._folder / f"{self._agreement_hash}-{round}.checkpoint"
@@ -276,6 +282,20 @@ def _read(file: Path) -> dict[str, Tensor]:
         remedy = "restore it, or remove it to resume from the previous round"
         raise ModelFileError(f"the checkpoint cannot be read: {error}", where=str(file), remedy=remedy) from error
     return state
+
+
+def _noted(file: Path) -> tuple[str, str]:
+    """Return the round that a note names, "0" where there is none, and what stands behind it."""
+    try:
+        round, _, name = file.read_text().partition(" ")
+    except FileNotFoundError:
+        return "0", ""
+    except UnicodeDecodeError:
+        round = ""
+    # A damaged note does not mean "nothing published": reading it as 0 would allow a second publication.
+    if not re.fullmatch(r"[0-9]{1,18}", round):
+        raise ModelFileError("does not name a round", where=str(file), remedy="restore it")
+    return round, name.strip()
 
 
 def _as_bytes(text: str) -> Tensor:

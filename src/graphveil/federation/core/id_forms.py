@@ -10,14 +10,13 @@ Source of the last: Unified ID 2.0, "Normalization and Encoding": elsewhere two 
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from torch import Tensor
 
 from graphveil.device.errors import DeviceError
-from graphveil.device.people.canonical_id import canonical_id, one_id
+from graphveil.device.people.canonical_id import canonical_id, known_as, one_id
 from graphveil.errors import DataError
 from graphveil.federation.crypto.masks import as_message
 
@@ -71,7 +70,8 @@ def digests_of(ids: Sequence[str], salt: bytes) -> Tensor:
         ids: in the agreed form.
         salt: secret, 32 bytes.
     """
-    # Accents as `crypto.psi` compares them: another encoding of an id is the same person.
-    texts = (unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids)
+    # Whatever form was agreed for aligning: somebody who joins again in capitals is no new person, and would else be
+    # published a second time.
+    texts = (known_as(text).encode("utf-8", "surrogatepass") for text in ids)
     joined = b"".join(hashlib.blake2b(text, digest_size=_DIGEST, key=salt).digest() for text in texts)
     return as_message(joined).view(-1, _DIGEST)

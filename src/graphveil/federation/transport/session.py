@@ -244,12 +244,15 @@ class Session:
                 self._send_control(say, self._server)
 
     def _go_on_from(self, done: int) -> None:
-        """Prepare to resume from a round, -1 for the very beginning; refuse to repeat a publication."""
-        published = self._store.published()
-        if done < published - 1:
+        """Prepare to resume from a round, -1 for the very beginning; refuse to repeat a publication, of this party or
+        of another one: what was read once would be drawn anew by who has lost its checkpoints.
+        """
+        published, last_read = self._store.published(), self._store.last_read()
+        if done < max(published, last_read) - 1:
+            own = f"published for round {published}"
+            what = own if published >= last_read else f"read what was published for round {last_read}"
             raise BudgetError(
-                f"another party has lost its checkpoints after round {max(done, 0)}, and this one has published for "
-                f"round {published}",
+                f"another party has lost its checkpoints after round {max(done, 0)}, and this one has {what}",
                 where=self._me,
                 remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
             )
@@ -389,6 +392,8 @@ class Session:
                     mail[effect.to].send(effect.kind, effect.body)
                 elif isinstance(effect, Receive):
                     kind, body = mail[effect.sender].receive()
+                    if effect.kind == kind and KINDS[kind].priced and self._store.last_read() < round + 1:
+                        self._store.note_read(round + 1)
                     reply = _expected(effect, kind, body)
                     self._remember(_entry(round + 1, effect.sender, self._me, kind, body), body)
                 elif isinstance(effect, Checkpoint):
