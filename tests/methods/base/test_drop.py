@@ -222,7 +222,7 @@ def test_hops_of_lists_are_chosen_wherever_there_is_something_to_smooth(
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_whole_trainings_tell_close_hops_apart_and_the_better_is_the_fit(seed: int) -> None:
-    """Bit for bit what these hops give where they are set; without public features and labels there is no such round."""
+    """Bit for bit what these hops give where they are set."""
     assert Hops(1, 0, {(8, 0): 0.3, (2, 0): 0.8, (1, 0): 0.82}).close(0.03) == ((1, 0), (2, 0))
     assert not Hops(1, 0, {(8, 0): 0.3, (2, 0): 0.7, (1, 0): 0.82}).close(0.03)
     graph = social_graph(200, 8, 20, 3, seed=1)

@@ -260,7 +260,7 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
     others = values.clone()
     others[v] = (others[v] + 1) % 3
     said, heard = (
-        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, costly=False) for one in (values, others)
+        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, work=0) for one in (values, others)
     )
     assert torch.allclose(said.scores[v, said.folds[v]], heard.scores[v, said.folds[v]], atol=1e-5)
     assert not torch.allclose(said.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)
