@@ -35,8 +35,8 @@ from graphveil.training.selection import Epoch, smoothed
 
 #: Hops of labels that are tried where none is not best.
 LABEL_HOPS: Final = (4, 1)
-#: Epochs of a short training, and its patience.
-EPOCHS, PATIENCE = 60, 15
+#: Epochs of a short training, the same where features came without noise, and its patience.
+EPOCHS, EXACT_EPOCHS, PATIENCE = 40, 60, 15
 #: Standard error of an estimated accuracy from which on validation reports do not choose.
 LARGEST_ERROR: Final = 0.12
 Pair = tuple[int, int]
@@ -113,7 +113,8 @@ def choose_hops(
 
     def judged(pair: Pair, *, whole: bool = False) -> float:
         features, offset, hops = reads(replace(settings, steps_x=pair[0], steps_y=pair[1]))
-        training = partial(train_network, unheard=True) if whole else short_training
+        short = partial(short_training, epochs=EXACT_EPOCHS if exact else EPOCHS)
+        training = partial(train_network, unheard=True) if whole else short
         trials[pair] = training(features, offset, labels, topology, hops, **how)
         return _estimate(trials[pair].history)
 
@@ -128,14 +129,21 @@ def choose_hops(
 
 
 def short_training(
-    features: FeatureMatrix, offset: float, labels: Labels, topology: Topology, settings: NetworkSettings, **how: Any
+    features: FeatureMatrix,
+    offset: float,
+    labels: Labels,
+    topology: Topology,
+    settings: NetworkSettings,
+    *,
+    epochs: int = EPOCHS,
+    **how: Any,
 ) -> Network:
     """Return a network of a few epochs that has heard no validation report; arguments as of `train_network`.
 
     Hops of labels that reach training nodes by validation reports alone are left out.
     """
-    epochs, steps_y = min(settings.epochs, EPOCHS), settings.steps_y
-    steps_y = steps_y if steps_y and _reaches(topology, labels, steps_y) else 0
+    steps_y = settings.steps_y if settings.steps_y and _reaches(topology, labels, settings.steps_y) else 0
+    epochs = min(settings.epochs, epochs)
     short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
     return train_network(features, offset, labels, topology, short, unheard=True, **how)
 
@@ -170,7 +178,9 @@ def search_hops(
         pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
         pair = best((0, pair[1]), pair) if exact else pair
     if "steps_y" in free:
-        for hops in label_hops:
+        # Where noise in features needs few hops, edges are many, and more hops of labels would erase their classes.
+        most = pair[0] if "steps_x" in free and not exact else max(label_hops, default=0)
+        for hops in (hops for hops in label_hops if hops <= most):
             pair = best(pair, (pair[0], hops))
     return Hops(*pair, tried)
 
