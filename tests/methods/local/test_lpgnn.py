@@ -19,7 +19,7 @@ from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.base.network.features import features_of
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, randomize_people, topology_of
-from graphveil.methods.local import label_pool
+from graphveil.methods.local import label_pool, pooled
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
@@ -303,9 +303,19 @@ def test_a_pool_costs_nothing_is_kept_in_a_file_and_can_be_left_out(tmp_path: Pa
     assert found["none"].pooled is None
     assert not torch.equal(found["none"].predict_proba(), found["labels"].predict_proba())
     assert "neither had heard" in found["labels"].pooled.words
-    # The control of the same run is the pool's own opinion, not one trained again.
-    alone = controls_of(found["labels"], graph, random_split(graph, 0))["label-pool"]()
-    assert torch.equal(torch.from_numpy(alone).bool(), right(found["labels"].pooled.labels_alone, graph))
+
+
+def test_the_control_of_labels_is_the_whole_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its opinion of the same run where that has all members, and not one trained again."""
+    graph, _, _ = people()
+    controls = []
+    for work in (pooled.NETWORK_WORK, 0):
+        monkeypatch.setattr(pooled, "NETWORK_WORK", work)
+        model = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2).fit(graph, randomness=SeededRandomness(1))
+        alone = controls_of(model, graph, random_split(graph, 0))["label-pool"]()
+        controls.append((torch.from_numpy(alone).bool(), model.pooled.labels_alone))
+    (control, opinion), (fitted, none) = controls
+    assert none is None and torch.equal(control, right(opinion, graph)) and torch.equal(control, fitted)
 
 
 def right(scores: Tensor, graph: Graph) -> Tensor:
