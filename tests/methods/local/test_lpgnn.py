@@ -325,9 +325,9 @@ def right(scores: Tensor, graph: Graph) -> Tensor:
 
 def test_labels_taken_as_they_came_have_no_pool_and_public_ones_have() -> None:
     graph, _, _ = people()
-    for settings, pooled in (({"epsilon_y": math.inf}, True), ({"epsilon_y": 2.0, "loss": "cross-entropy"}, False)):
+    for settings, has_pool in (({"epsilon_y": math.inf}, True), ({"epsilon_y": 2.0, "loss": "cross-entropy"}, False)):
         model = LPGNN(epsilon_x=2.0, epochs=2, **settings).fit(graph, randomness=SeededRandomness(1))
-        assert (model.pooled is not None) is pooled
+        assert (model.pooled is not None) is has_pool
     with pytest.raises(InputError, match="'much'"):
         LPGNN(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
 
