@@ -5,10 +5,10 @@
 
 acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
 spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
-First K_x without label hops, from both ends of 1, 2, 4, 8, and none where features came without noise; then whether
-label hops add to the best.  Where features and labels came without noise, whole trainings tell the two best apart, if
-their estimates are within a standard error.  Where validation reports are too few to tell, the public topology
-decides: what a node hears should stay within its part of the graph.
+First K_x without label hops, from the middle of 1, 2, 4, 8 on, and none where features came without noise; then
+whether label hops add to the best.  Where features and labels came without noise, whole trainings tell the two best
+apart, if their estimates are within a standard error.  Where validation reports are too few to tell, the public
+topology decides: what a node hears should stay within its part of the graph.
 
     n_eff(K) = (P^K 1)_v^2 / sum_u (P^K)_vu^2      people of equal weight whose mean has the noise of P^K x at v
     K = the largest of 8, 4, 2, 1 with  n_eff(K) <= n / (ROOM c)  at the node in the middle
@@ -174,8 +174,8 @@ def search_hops(
     pair = fixed["steps_x"], 0 if "steps_y" in free else fixed["steps_y"]
     if "steps_x" in free:
         far, middle, near, nearest = ((hops, pair[1]) for hops in FEATURE_HOPS)
-        pair = best(far, near)
-        pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
+        pair = best(middle, near)
+        pair = best(pair, far if pair == middle else nearest)
         pair = best((0, pair[1]), pair) if exact else pair
     if "steps_y" in free:
         # Where noise in features needs few hops, edges are many, and more hops of labels would erase their classes.
