@@ -122,8 +122,8 @@ def choose_hops(
     close = chosen.close(_error(labels)) if exact and labels.keep == 1 else ()
     if close:
         # Without noise more hops go on learning for longer: the shorter the trainings, the nearer they look.
-        tried = {pair: judged(pair, whole=True) for pair in close}
-        chosen = Hops(*max(close, key=tried.__getitem__), chosen.tried | tried)
+        estimates = {pair: judged(pair, whole=True) for pair in close}
+        chosen = Hops(*max(close, key=estimates.__getitem__), chosen.tried | estimates)
     trial = trials.get((chosen.steps_x, chosen.steps_y))
     return replace(chosen, trial=trial, whole=trial if close and not chosen.steps_y else None)
 
