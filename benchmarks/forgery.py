@@ -134,7 +134,7 @@ def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
     graph, (x, y, _) = setting.graph, setting.epsilons
     split, people = random_split(graph, number), int(graph.num_nodes)
     trimming = "agreement" if cell.defence else "none"
-    core = LPGNN(epsilon_x=x, epsilon_y=y, epochs=setting.epochs, patience=0, seed=number, trimming=trimming)
+    core = LPGNN(epsilon_x=x, epsilon_y=y, epochs=setting.epochs, seed=number, trimming=trimming)
     reports = randomize_people(graph, split, core.privacy, randomness=SeededRandomness(number))
     who = some_of(people, 0.0 if cell.kind == "fakes" else cell.share, number)
     topology: Topology = topology_of(graph)

@@ -107,7 +107,7 @@ def label_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iter
         labels = torch.full_like(graph.y, -1)
         labels[sends] = reported.labels
         law = {"classes": classes, "keep": channel.keep, "flip": channel.flip}
-        read = label_pool.read_labels(topology, labels, **law, seed=int(rng.integers(2**31)), costly=False)
+        read = label_pool.read_labels(topology, labels, **law, seed=int(rng.integers(2**31)), work=0)
         own, common = label_pool.pool_clues(read)
         labelled = known_labels(graph).nonzero().squeeze(1)
         block = torch.where(read.folds >= 0, read.folds, label_pool.FOLDS)[labelled]

@@ -19,7 +19,7 @@ from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.base.network.features import features_of
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, randomize_people, topology_of
-from graphveil.methods.local import label_pool
+from graphveil.methods.local import label_pool, pooled
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
@@ -260,7 +260,7 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
     others = values.clone()
     others[v] = (others[v] + 1) % 3
     said, heard = (
-        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, costly=False) for one in (values, others)
+        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, work=0) for one in (values, others)
     )
     assert torch.allclose(said.scores[v, said.folds[v]], heard.scores[v, said.folds[v]], atol=1e-5)
     assert not torch.allclose(said.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)
@@ -303,9 +303,19 @@ def test_a_pool_costs_nothing_is_kept_in_a_file_and_can_be_left_out(tmp_path: Pa
     assert found["none"].pooled is None
     assert not torch.equal(found["none"].predict_proba(), found["labels"].predict_proba())
     assert "neither had heard" in found["labels"].pooled.words
-    # The control of the same run is the pool's own opinion, not one trained again.
-    alone = controls_of(found["labels"], graph, random_split(graph, 0))["label-pool"]()
-    assert torch.equal(torch.from_numpy(alone).bool(), right(found["labels"].pooled.labels_alone, graph))
+
+
+def test_the_control_of_labels_is_the_whole_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its opinion of the same run where that has all members, and not one trained again."""
+    graph, _, _ = people()
+    controls = []
+    for work in (pooled.NETWORK_WORK, 0):
+        monkeypatch.setattr(pooled, "NETWORK_WORK", work)
+        model = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2).fit(graph, randomness=SeededRandomness(1))
+        alone = controls_of(model, graph, random_split(graph, 0))["label-pool"]()
+        controls.append((torch.from_numpy(alone).bool(), model.pooled.labels_alone))
+    (control, opinion), (fitted, none) = controls
+    assert none is None and torch.equal(control, right(opinion, graph)) and torch.equal(control, fitted)
 
 
 def right(scores: Tensor, graph: Graph) -> Tensor:
@@ -315,9 +325,9 @@ def right(scores: Tensor, graph: Graph) -> Tensor:
 
 def test_labels_taken_as_they_came_have_no_pool_and_public_ones_have() -> None:
     graph, _, _ = people()
-    for settings, pooled in (({"epsilon_y": math.inf}, True), ({"epsilon_y": 2.0, "loss": "cross-entropy"}, False)):
+    for settings, has_pool in (({"epsilon_y": math.inf}, True), ({"epsilon_y": 2.0, "loss": "cross-entropy"}, False)):
         model = LPGNN(epsilon_x=2.0, epochs=2, **settings).fit(graph, randomness=SeededRandomness(1))
-        assert (model.pooled is not None) is pooled
+        assert (model.pooled is not None) is has_pool
     with pytest.raises(InputError, match="'much'"):
         LPGNN(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
 

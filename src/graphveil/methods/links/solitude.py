@@ -235,12 +235,20 @@ class Solitude(ListsEstimator[FittedGraph]):
         if self.open_hops:
             # Never of all pairs: blink-soft leaves no hops open.
             links = cast(Topology, topology)
-            exact = self.privacy.epsilon_x == math.inf
-            self.hops = choose_hops(features, offset, labels, links, self.settings, self.open_hops, exact=exact, **how)
+            self.hops = choose_hops(
+                lambda settings: (features, offset, settings),
+                labels,
+                links,
+                self.settings,
+                self.open_hops,
+                exact=self.privacy.epsilon_x == math.inf,
+                **how,
+            )
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
         how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}
-        network = train_network(features, offset, labels, topology, self.settings, **how)
+        whole = None if self.hops is None else self.hops.whole
+        network = whole or train_network(features, offset, labels, topology, self.settings, **how)
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
         # Declarations made for earlier predictions stay: the ledger has their spends, and the guarantee leans on them.

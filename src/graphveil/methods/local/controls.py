@@ -139,8 +139,9 @@ def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray
 
 
 def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
-    if method.trains_network and method.pooled is not None and method.trimming == "none":
-        return hits(method.pooled.labels_alone, graph, split)
+    pooled = method.pooled if method.trains_network and method.trimming == "none" else None
+    if pooled is not None and pooled.labels_alone is not None:
+        return hits(pooled.labels_alone, graph, split)
     values = torch.where(labels.train | labels.val, labels.values, -1)
     seed, topology = network_settings(method).seed, topology_of(graph)
     pool = pool_labels(topology, values, classes=labels.classes, keep=labels.keep, flip=labels.flip, seed=seed)

@@ -18,7 +18,7 @@ from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
-from graphveil.methods.local.label_pool import FOLDS, pool_products
+from graphveil.methods.local.label_pool import FOLDS, MOST_WORK, NETWORK_WORK, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import Randomness
@@ -62,7 +62,7 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
             network = _likely_network(estimator, p, classes)
             cost = network_cost(p, graph, network, estimator.privacy)
             if estimator.pooling == "labels" and network.loss == "drop":
-                seconds, memory = pool_cost(p, classes)
+                seconds, memory = pool_cost(p, classes, NETWORK_WORK)
                 cost = cost[0] + seconds, max(cost[1], memory)
         elif estimator.rule == "pool":
             cost = pool_cost(p, classes)
@@ -129,9 +129,9 @@ def _tunable(estimator: LocalMethod) -> LPGNN:
     return estimator
 
 
-def pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
-    """Return the (seconds, MB) of pooling labels over P."""
-    return spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
+def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:
+    """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
+    return spreading_cost(p, classes, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:

@@ -59,6 +59,8 @@ OWN, COMMON = CHEAP + 1, CHEAP + 4
 MOST = 8.0
 #: The costly members are left out where all processes together would take more multiply-adds than this.
 MOST_WORK = 4e11
+#: The same beside a network: beyond it they would take longer than its training.
+NETWORK_WORK = 2e10
 #: Part of the reports' own class shares in pi: where noise hides the shares, the majority is still the better guess.
 TRACE = 0.01
 
@@ -161,7 +163,7 @@ def read_labels(
     flip: float,
     seed: int,
     device: str = "cpu",
-    costly: bool = True,
+    work: float = MOST_WORK,
     tell: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Readings:
@@ -169,7 +171,7 @@ def read_labels(
 
     Args:
         topology, labels, classes, keep, flip, seed, device, tell, engine: as of `pool_labels`.
-        costly: whether the costly members take part where the graph is small enough for them.
+        work: most multiply-adds of the costly members, which are left out where they would take more.
     """
     keep = min(keep, MOST_KEPT)
     flip = max(flip, (1 - keep) / (classes - 1))
@@ -177,7 +179,7 @@ def read_labels(
     folds = _folds(setting.labels, seed)
     # All folds side by side in one product with P: the matrix is read once for all of them.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
-    return Readings(setting, folds, *_members(setting, used, tell, costly=costly))
+    return Readings(setting, folds, *_members(setting, used, tell, work))
 
 
 def pool_clues(read: Readings) -> tuple[Tensor, Tensor]:
@@ -240,15 +242,15 @@ class _Setting:
         return degree.sqrt() if member.startswith(("spread gcn", "hops gcn")) else (degree > 0).float()
 
 
-def affordable(edges: int, classes: int) -> bool:
+def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
     """Return whether the costly members take part on a graph with so many directed edges."""
-    return float(len(PROCESSES) * STEPS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= MOST_WORK
+    return float(len(PROCESSES) * STEPS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= work
 
 
-def pool_products(edges: int, classes: int) -> int:
+def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
     """Return how many sparse products of (FOLDS + 1) * classes columns a pool makes."""
     spreads = 30 * len(SPREADS + WALKS) + sum(hops for _, hops in HOPS)
-    if not affordable(edges, classes):
+    if not affordable(edges, classes, work):
         return spreads
     return spreads + len(PROCESSES) * (2 * STEPS + 1) * DEPTH + 10 * ROUNDS * len(BELIEFS)
 
@@ -263,10 +265,10 @@ def _folds(labels: Tensor, seed: int) -> Tensor:
 
 
 def _members(
-    setting: _Setting, used: Tensor, progress: ProgressCallback | None, *, costly: bool = True
+    setting: _Setting, used: Tensor, progress: ProgressCallback | None, work: float
 ) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
-    small = costly and affordable(len(setting.edges.sender), len(setting.log_prior))
+    small = affordable(len(setting.edges.sender), len(setting.log_prior), work)
     tasks: list[tuple[str, Callable[[], Tensor]]] = []
     for kind, alpha in SPREADS + WALKS:
         tasks.append((f"spread {kind} {alpha}", partial(_spread, setting, used, kind, alpha)))

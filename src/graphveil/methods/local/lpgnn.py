@@ -178,7 +178,7 @@ class LPGNN(ReportsEstimator[Fitted]):
     def open_hops(self) -> tuple[str, ...]:
         """Which hops reports choose: those that were left open, of a part that is private."""
         private = {
-            "steps_x": self.privacy.epsilon_x not in (None, math.inf) and not self._denoises,
+            "steps_x": self.privacy.epsilon_x not in (None, math.inf),
             "steps_y": math.isfinite(self.privacy.epsilon_y) and self.settings.loss == "drop",
         }
         return tuple(name for name, noisy in private.items() if noisy and self._given[name] is None)
@@ -221,13 +221,12 @@ class LPGNN(ReportsEstimator[Fitted]):
         if self.trimming == "agreement":
             here = trimmed(here, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
         labels, reported = labels_of(released), reported_of(released.features)
-        inputs = self._inputs(released, here)
-        features, offset, settings = self._smoothed(*inputs, released.schema, here, reported)
+        reads = partial(self._smoothed, *self._inputs(released, here), released.schema, here, reported)
         how: dict[str, Any] = {"backbone": self.backbone, "reported": reported, "engine": engine}
         if self.open_hops:
-            self.hops = choose_hops(features, offset, labels, here, settings, self.open_hops, **how)
-            chosen = {name: getattr(self.hops, name) for name in self.open_hops}
-            settings, self.settings = replace(settings, **chosen), replace(self.settings, **chosen)
+            self.hops = choose_hops(reads, labels, here, self.settings, self.open_hops, **how)
+            self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
+        features, offset, settings = reads(self.settings)
         network = train_network(features, offset, labels, here, settings, unheard=unheard, progress=progress, **how)
         self.pooled = None
         if self.pooling == "labels" and can_pool(labels, settings) and not unheard:
@@ -285,7 +284,7 @@ class LPGNN(ReportsEstimator[Fitted]):
             collect = partial(self._sent, graph, topology, randomness, people, engine)
             sent = self._handed_in(graph, reports) if reports else collect()
             features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
-        smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported)
+        smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported, self.settings)
         options = {**self._built(fitted.schema), "reported": reported, "engine": engine}
         logits = apply_network(fitted.network, smooth, offset, topology, settings, **options)
         return fitted.probabilities(logits)
@@ -423,14 +422,15 @@ class LPGNN(ReportsEstimator[Fitted]):
         offset: float,
         schema: GraphSchema,
         topology: Topology,
-        reported: Tensor | None = None,
+        reported: Tensor | None,
+        settings: NetworkSettings,
     ) -> tuple[FeatureMatrix, float, NetworkSettings]:
         """Return features, offset and settings as the network takes them: its own hops smooth, or UPGNet's layers."""
         if not self._denoises:
-            return centred, offset, self.settings
+            return centred, offset, settings
         unit = as_matrix(centred) * (1 / (schema.high - schema.low))
-        smooth = upgnet_features(unit, topology.adjacency, self.settings.steps_x, reported)
-        return smooth, 0.0, replace(self.settings, steps_x=0)
+        smooth = upgnet_features(unit, topology.adjacency, settings.steps_x, reported)
+        return smooth, 0.0, replace(settings, steps_x=0)
 
     def _built(self, schema: GraphSchema) -> dict[str, Any]:
         """Return what the network is built with beside the settings."""

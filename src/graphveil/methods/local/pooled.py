@@ -22,7 +22,7 @@ from graphveil.methods.base.network.hops import Hops, short_training
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.local.label_pool import pooled_opinions, read_labels, unit_scores
+from graphveil.methods.local.label_pool import NETWORK_WORK, affordable, pooled_opinions, read_labels, unit_scores
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import pool_weights
 from graphveil.runtime.late import torch
@@ -36,12 +36,12 @@ FIRST = (0.3, 1.0)
 
 @dataclass(frozen=True)
 class Pooled:
-    """The pool of a network and of labels: log-scores [n, c] of both, probabilities [n, c] by the labels' pool, and the
-    weights of the network and of the labels.
+    """The pool of a network and of labels: log-scores [n, c] of both, probabilities [n, c] by the labels' pool where it
+    has all members of `label-pool`, and the weights of the network and of the labels.
     """
 
     logits: Tensor
-    labels_alone: Tensor
+    labels_alone: Tensor | None
     weights: tuple[float, float]
 
     @property
@@ -80,7 +80,10 @@ def pool_with_labels(
     """
     values = torch.where(labels.train | labels.val, labels.values, -1)
     channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
-    read = read_labels(topology, values, **channel, seed=settings.seed, device=settings.device, engine=engine)
+    where: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "engine": engine}
+    read = read_labels(topology, values, **channel, **where, work=NETWORK_WORK)
+    edges = len(read.setting.edges.sender)
+    complete = affordable(edges, labels.classes, NETWORK_WORK) or not affordable(edges, labels.classes)
     unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
     judges = (labels.val & (values >= 0)).nonzero().squeeze(1)
     weights = torch.tensor(FIRST)
@@ -92,7 +95,7 @@ def pool_with_labels(
         # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.
         weights = pool_weights(opinions.double(), heard.double(), weights.double()).float()
     logits = torch.tensordot(weights, torch.stack([_unit(network.logits), alone]), dims=1)
-    return Pooled(logits, alone.exp(), (float(weights[0]), float(weights[1])))
+    return Pooled(logits, alone.exp() if complete else None, (float(weights[0]), float(weights[1])))
 
 
 def _unit(scores: Tensor) -> Tensor:

@@ -5,9 +5,10 @@
 
 acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
 spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
-First K_x without label hops, from both ends of 1, 2, 4, 8, and none where features came without noise; then whether
-label hops add to the best.  Where validation reports are too few to tell, the public topology decides: what a node
-hears should stay within its part of the graph.
+First K_x without label hops, from the middle of 1, 2, 4, 8 on, and none where features came without noise; then
+whether label hops add to the best.  Where features and labels came without noise, whole trainings tell the two best
+apart, if their estimates are within a standard error.  Where validation reports are too few to tell, the public
+topology decides: what a node hears should stay within its part of the graph.
 
     n_eff(K) = (P^K 1)_v^2 / sum_u (P^K)_vu^2      people of equal weight whose mean has the noise of P^K x at v
     K = the largest of 8, 4, 2, 1 with  n_eff(K) <= n / (ROOM c)  at the node in the middle
@@ -20,7 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -33,11 +35,13 @@ from graphveil.training.selection import Epoch, smoothed
 
 #: Hops of labels that are tried where none is not best.
 LABEL_HOPS: Final = (4, 1)
-#: Epochs of a short training, and its patience.
-EPOCHS, PATIENCE = 60, 15
+#: Epochs of a short training, the same where features came without noise, and its patience.
+EPOCHS, EXACT_EPOCHS, PATIENCE = 40, 60, 15
 #: Standard error of an estimated accuracy from which on validation reports do not choose.
 LARGEST_ERROR: Final = 0.12
 Pair = tuple[int, int]
+#: What a network of some settings reads: features, their offset, and the settings with the hops that are left to it.
+Reads: TypeAlias = Callable[[NetworkSettings], tuple[FeatureMatrix, float, NetworkSettings]]
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,14 @@ class Hops:
     Attributes:
         tried: (K_x, K_y) -> estimated accuracy of a short training; empty where the topology decided.
         trial: the short training of the pair that was chosen, None where the topology decided.
+        whole: its training with the settings of the method, where it came to that and labels take no hops.
     """
 
     steps_x: int
     steps_y: int
     tried: dict[Pair, float]
     trial: Network | None = field(default=None, compare=False, repr=False)
+    whole: Network | None = field(default=None, compare=False, repr=False)
 
     @property
     def words(self) -> str:
@@ -66,10 +72,14 @@ class Hops:
             f"(estimated accuracy: {estimates})"
         )
 
+    def close(self, error: float) -> tuple[Pair, ...]:
+        """Return the two best pairs where their estimates are within an error, else none."""
+        best = sorted(self.tried, key=self.tried.__getitem__, reverse=True)[:2]
+        return tuple(best) if self.tried[best[0]] - self.tried[best[-1]] <= error and len(best) == 2 else ()
+
 
 def choose_hops(
-    features: FeatureMatrix,
-    offset: float,
+    reads: Reads,
     labels: Labels,
     topology: Topology,
     settings: NetworkSettings,
@@ -81,7 +91,8 @@ def choose_hops(
     """Return hops for a training on reports.
 
     Args:
-        features, offset, labels, topology, how: as of `train_network`.
+        reads: what trainings read.
+        labels, topology, how: as of `train_network`.
         settings: the other settings, and the hops that are fixed.
         free: which of "steps_x" and "steps_y" are chosen.
         exact: whether features came without noise, which no hops need take out.
@@ -90,7 +101,7 @@ def choose_hops(
     tried = LABEL_HOPS if "steps_y" in free else (settings.steps_y,)
     reaching = tuple(hops for hops in tried if not hops or _reaches(topology, labels, hops))
     # Hops that were set may reach by validation reports alone, which a trial does not hear.
-    if not _can_judge(labels) or ("steps_y" not in free and not reaching):
+    if _error(labels) > LARGEST_ERROR or ("steps_y" not in free and not reaching):
         public = public_hops(topology.adjacency.to_scipy(), labels.classes)
         # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
         public["steps_y"] = public["steps_y"] if public["steps_y"] in reaching else 0
@@ -100,24 +111,39 @@ def choose_hops(
 
     trials: dict[Pair, Network] = {}
 
-    def judged(pair: Pair) -> float:
-        hops = replace(settings, steps_x=pair[0], steps_y=pair[1])
-        trials[pair] = short_training(features, offset, labels, topology, hops, **how)
+    def judged(pair: Pair, *, whole: bool = False) -> float:
+        features, offset, hops = reads(replace(settings, steps_x=pair[0], steps_y=pair[1]))
+        short = partial(short_training, epochs=EXACT_EPOCHS if exact else EPOCHS)
+        training = partial(train_network, unheard=True) if whole else short
+        trials[pair] = training(features, offset, labels, topology, hops, **how)
         return _estimate(trials[pair].history)
 
     chosen = search_hops(judged, fixed, free, reaching, exact=exact)
-    return replace(chosen, trial=trials.get((chosen.steps_x, chosen.steps_y)))
+    close = chosen.close(_error(labels)) if exact and labels.keep == 1 else ()
+    if close:
+        # Without noise more hops go on learning for longer: the shorter the trainings, the nearer they look.
+        estimates = {pair: judged(pair, whole=True) for pair in close}
+        chosen = Hops(*max(close, key=estimates.__getitem__), chosen.tried | estimates)
+    trial = trials.get((chosen.steps_x, chosen.steps_y))
+    return replace(chosen, trial=trial, whole=trial if close and not chosen.steps_y else None)
 
 
 def short_training(
-    features: FeatureMatrix, offset: float, labels: Labels, topology: Topology, settings: NetworkSettings, **how: Any
+    features: FeatureMatrix,
+    offset: float,
+    labels: Labels,
+    topology: Topology,
+    settings: NetworkSettings,
+    *,
+    epochs: int = EPOCHS,
+    **how: Any,
 ) -> Network:
     """Return a network of a few epochs that has heard no validation report; arguments as of `train_network`.
 
     Hops of labels that reach training nodes by validation reports alone are left out.
     """
-    epochs, steps_y = min(settings.epochs, EPOCHS), settings.steps_y
-    steps_y = steps_y if steps_y and _reaches(topology, labels, steps_y) else 0
+    steps_y = settings.steps_y if settings.steps_y and _reaches(topology, labels, settings.steps_y) else 0
+    epochs = min(settings.epochs, epochs)
     short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
     return train_network(features, offset, labels, topology, short, unheard=True, **how)
 
@@ -148,18 +174,21 @@ def search_hops(
     pair = fixed["steps_x"], 0 if "steps_y" in free else fixed["steps_y"]
     if "steps_x" in free:
         far, middle, near, nearest = ((hops, pair[1]) for hops in FEATURE_HOPS)
-        pair = best(far, near)
-        pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
+        pair = best(middle, near)
+        pair = best(pair, far if pair == middle else nearest)
         pair = best((0, pair[1]), pair) if exact else pair
     if "steps_y" in free:
-        for hops in label_hops:
+        # Where noise in features needs few hops, edges are many, and more hops of labels would erase their classes.
+        most = pair[0] if "steps_x" in free and not exact else max(label_hops, default=0)
+        for hops in (hops for hops in label_hops if hops <= most):
             pair = best(pair, (pair[0], hops))
     return Hops(*pair, tried)
 
 
-def _can_judge(labels: Labels) -> bool:
+def _error(labels: Labels) -> float:
+    """Return the standard error of an estimated accuracy, at most."""
     count = int((labels.val & (labels.values >= 0)).sum()) if labels.values.dim() == 1 else int(labels.val.sum())
-    return count > 0 and 0.5 / math.sqrt(count) / (labels.keep - labels.flip) <= LARGEST_ERROR
+    return 0.5 / math.sqrt(max(1, count)) / (labels.keep - labels.flip)
 
 
 def _reaches(topology: Topology, labels: Labels, hops: int) -> bool:
