@@ -12,7 +12,9 @@ from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,
     POOLINGS,
+    ROWS,
     CuratorSettings,
+    EclipseSettings,
     GapSettings,
     ProgapSettings,
     SumsSettings,
@@ -61,13 +63,21 @@ _POOLING = {
         "stages: with an encoder of features, where validation labels are surely likelier so; none: as published; "
         "default: stages, with unit node none",
         within=POOLINGS,
-    )
+    ),
+    "rows": Option(
+        None,
+        str,
+        "labelled: rows that are summed say public labels of training nodes too; published: what features say alone; "
+        "default: labelled, with unit node, queries or weights published",
+        within=ROWS,
+    ),
 }
 _NETWORK_OF_PROGAP = {
     **field_options(ProgapSettings, _HELP, _TYPES),
     "hops": Option(None, int, f"{_HELP['hops']}; default: 2, from epsilon 32 on for a relationship 3"),
     **_POOLING,
 }
+_NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
     **_POOLING,
@@ -211,7 +221,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
-            **{name: _NETWORK[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
+            **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
         },
         search=_SUMS,
         tags=_RIVAL,
@@ -252,8 +262,8 @@ CURATOR_METHODS: tuple[Method, ...] = (
             "share_hops": Option(
                 None,
                 float,
-                "part of the budget for the sum beside private training; default: epsilon / 16, at least "
-                f"{LEAST_FOR_VOTES} and at most {MOST_FOR_VOTES}",
+                "part of the budget for the sum beside private training; default: epsilon / 16, at most "
+                f"{MOST_FOR_VOTES}, below epsilon 3 {LEAST_FOR_VOTES}",
             ),
         },
         search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40), "hidden": (16, 64)},

@@ -27,9 +27,9 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.pooled import pooling_for
+from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import CuratorSettings, GapOptions, GapSettings
-from graphveil.methods.curator.stages.encoder import encoded, encoder_for
+from graphveil.methods.curator.stages.encoder import encoded, encoder_for, labelled
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
@@ -48,10 +48,11 @@ class GapRecipe(Recipe):
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         hidden, classes = settings.hidden, len(schema.classes)
+        widths = [hidden, *[self.columns(settings, schema)] * settings.hops]
         return [
             encoder_for(settings, schema, batch_norm=batch_norm),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
-            models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
+            models.HopClassifier(widths, hidden, classes, batch_norm=batch_norm),
         ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
@@ -62,6 +63,9 @@ class GapRecipe(Recipe):
             hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
         ]
 
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
+        return cast(GapSettings, settings).summed(schema)
+
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
@@ -71,14 +75,19 @@ class GapRecipe(Recipe):
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [inputs.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
-        rows = [encoded(networks[0], inputs.features)]
-        centred = cast(GapSettings, settings).scaling == "standard"
+        own = cast(GapSettings, settings)
+        parts = [encoded(networks[0], inputs.features)]
+        row = parts[0]
+        if own.rows == "labelled":
+            row = labelled(row, logits_of(networks[0], [inputs.features]), inputs.labels)
         for hop in range(1, settings.hops + 1):
-            total = cast(torch.Tensor, (yield AddUp(rows[-1], hop)))
+            total = cast(torch.Tensor, (yield AddUp(row, hop)))
             # Post-processing of a noisy sum, and what bounds the next one again.
             row = unit_rows(total)
-            rows.append(unit_rows(row - row.double().mean(dim=0).float()) if centred else row)
-        return list(rows)
+            if own.scaling == "standard":
+                row = unit_rows(row - row.double().mean(dim=0).float())
+            parts.append(row)
+        return list(parts)
 
 
 class GAP(StagedEstimator):
@@ -102,8 +111,8 @@ class GAP(StagedEstimator):
     entry, kind = entry_of("gap", CURATOR_METHODS), "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
     settings_type = GapSettings
-    derived = ("scaling", "pooling", "least_steps")
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedEstimator.unsaid, "scaling": "published", "pooling": "none"}
+    derived = ("scaling", "pooling", "rows", "least_steps")
+    unsaid: ClassVar[Mapping[str, Any]] = {**UNPOOLED, "scaling": "published"}
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GapOptions]) -> None:
         if unit == "node" and settings.get("scaling") == "standard":
@@ -113,6 +122,4 @@ class GAP(StagedEstimator):
             )
         if settings.get("scaling") is None:
             settings["scaling"] = "published" if unit == "node" else "standard"
-        settings["pooling"] = pooling_for(settings.get("pooling"), unit)
-        options: dict[str, Any] = {**settings}
-        super().__init__(epsilon=epsilon, unit=unit, **options)
+        super().__init__(epsilon=epsilon, unit=unit, **settled(settings, unit))

@@ -12,9 +12,11 @@ from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages.training import FeatureBlock, device_of, of_all
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -63,6 +65,17 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
         encoder, features: `models.Encoder`, and [n, d].
     """
     return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
+
+
+def labelled(rows: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+    """Return unit rows [n, k + c]: what was learned of a node, and as long as that the corner of its public label, or
+    the mean corner that it is thought to deserve. A row enters the sums of others alone; edges are what is protected.
+
+    Args:
+        rows, logits, labels: [n, k]; [n, c], of the network that learned them; int64 [n], -1 where none is public.
+    """
+    shares = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
+    return unit_rows(torch.cat([unit_rows(rows), shares.to(rows)], dim=1))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
