@@ -13,6 +13,7 @@ from graphveil.methods.curator.settings import (
     MOST_FOR_VOTES,
     POOLINGS,
     ROWS,
+    CaribouSettings,
     CuratorSettings,
     EclipseSettings,
     GapSettings,
@@ -77,6 +78,7 @@ _NETWORK_OF_PROGAP = {
     "hops": Option(None, int, f"{_HELP['hops']}; default: 2, from epsilon 32 on for a relationship 3"),
     **_POOLING,
 }
+_NETWORK_OF_CARIBOU = field_options(CaribouSettings, _HELP, _TYPES)
 _NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
@@ -242,7 +244,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
             "share": Option(0.95, float, "of neighbours beside the mean of all nodes"),
             "residual": Option(0.9, float, "weight of the first rows in each step"),
             "floor": Option(20, int, "degrees below it are filled up with self-loops; higher needs less noise"),
-            **{name: _NETWORK[name] for name in _OPEN},
+            **{name: _NETWORK_OF_CARIBOU[name] for name in _OPEN},
         },
         search={"hops": (1, 2, 4), "contraction": (0.4, 0.6, 0.8)},
         tags=_RIVAL,

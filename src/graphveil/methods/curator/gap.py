@@ -29,7 +29,7 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import CuratorSettings, GapOptions, GapSettings
-from graphveil.methods.curator.stages.encoder import encoded, encoder_for, labelled
+from graphveil.methods.curator.stages.encoder import encoded, encoder_for, sent
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
@@ -75,11 +75,9 @@ class GapRecipe(Recipe):
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [inputs.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
-        own = cast(GapSettings, settings)
-        parts = [encoded(networks[0], inputs.features)]
-        row = parts[0]
-        if own.rows == "labelled":
-            row = labelled(row, logits_of(networks[0], [inputs.features]), inputs.labels)
+        own, encoder = cast(GapSettings, settings), networks[0]
+        parts = [encoded(encoder, inputs.features)]
+        row = sent(own, encoder, [inputs.features], parts[0], inputs.labels)
         for hop in range(1, settings.hops + 1):
             total = cast(torch.Tensor, (yield AddUp(row, hop)))
             # Post-processing of a noisy sum, and what bounds the next one again.

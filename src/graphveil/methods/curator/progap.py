@@ -23,7 +23,7 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
-from graphveil.methods.curator.stages.encoder import labelled, stage_for
+from graphveil.methods.curator.stages.encoder import sent, stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
@@ -76,8 +76,7 @@ class ProgapRecipe(Recipe):
                 # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
                 # what the first does.
                 rows = stage.embed(blocks(parts, device=device_of(stage)))
-            if cast(ProgapSettings, settings).rows == "labelled":
-                rows = labelled(rows, logits_of(stage, parts), inputs.labels)
+            rows = sent(cast(ProgapSettings, settings), stage, parts, rows, inputs.labels)
             # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))

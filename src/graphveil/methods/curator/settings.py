@@ -312,8 +312,8 @@ class ProgapSettings(PooledSettings):
 
 @dataclass(frozen=True)
 class EclipseSettings(CuratorSettings):
-    """Settings of Eclipse, which are those of every method on noisy sums: what is summed is a basis of its own, so that
-    a wide network adds no noise, and a third product is worth its own (chosen on Caltech36, Cora, CiteSeer and Reed98).
+    """Settings of Eclipse, which are those of every method on noisy sums; `hidden` is the rank of its graph too. Three
+    products of rank 64 are worth their noise on Caltech36, Cora, CiteSeer and Reed98, where they were chosen.
     """
 
     hops: int = 3
@@ -351,6 +351,7 @@ class CaribouSettings(CuratorSettings):
         floor: degrees below it are filled up with self-loops; higher needs less noise.
     """
 
+    hidden: int = 64
     contraction: float = 0.6
     share: float = 0.95
     residual: float = 0.9

@@ -14,8 +14,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages.training import FeatureBlock, device_of, of_all
+from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
+from graphveil.methods.curator.stages.training import FeatureBlock, device_of, logits_of, of_all
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -67,15 +67,21 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
     return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
 
 
-def labelled(rows: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
-    """Return unit rows [n, k + c]: what was learned of a node, and as long as that the corner of its public label, or
-    the mean corner that it is thought to deserve. A row enters the sums of others alone; edges are what is protected.
+def sent(
+    settings: PooledSettings, network: nn.Module, parts: Sequence[FeatureBlock], rows: Tensor, labels: Tensor
+) -> Tensor:
+    """Return what nodes send into a sum: rows as they were learned, or unit rows [n, k + c] that say as loudly the
+    corner of a public label, else the mean corner that the network expects. Nobody's label is in their own row.
 
     Args:
-        rows, logits, labels: [n, k]; [n, c], of the network that learned them; int64 [n], -1 where none is public.
+        settings, network, parts: the last two are what learned the rows, and what it read.
+        rows, labels: [n, k]; int64 [n], -1 where none is public.
     """
-    shares = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
-    return unit_rows(torch.cat([unit_rows(rows), shares.to(rows)], dim=1))
+    if settings.rows == "published":
+        return rows
+    logits = logits_of(network, parts)
+    says = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
+    return unit_rows(torch.cat([unit_rows(rows), says.to(rows)], dim=1))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
