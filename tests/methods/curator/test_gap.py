@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import GAP, ProGAP
+from graphveil.methods import GAP, NodeSums, ProGAP
 from graphveil.methods.curator.evidence import corners
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
@@ -38,7 +38,7 @@ def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling:
 
 @pytest.mark.parametrize("kind", [GAP, ProGAP])
 def test_rows_say_labels_of_who_trains_and_are_no_longer_than_before(kind: Any) -> None:
-    """The noise is for rows of length 1; labels of those who validate, and a node's own in its own row, are not there."""
+    """The noise is for rows of length 1; what a node is classified by, hop 0, does not hold its own label."""
     graph, settings = cm.graph(), kind(epsilon=4.0, hops=1).settings
     labels, nodes = torch.where(torch.arange(int(graph.num_nodes)) % 2 == 0, graph.y, -1), int(graph.num_nodes)
     networks = [net.eval() for net in kind.recipe.networks(settings, graph.schema, batch_norm=True)]
@@ -98,3 +98,11 @@ def test_networks_drop_columns_by_default_where_features_have_many() -> None:
         rates[dimension] = [kind().dropout_of(schema, batch_norm=True) for kind in kinds]
         assert [GapSettings(dropout=0.2).dropout_of(schema, batch_norm=norm) for norm in (True, False)] == [0.2, 0.0]
     assert rates == {64: [0.0, 0.0, 0.7], 499: [0.0, 0.0, 0.7], 500: [0.5, 0.5, 0.7]}
+
+
+def test_what_defaults_take_follows_from_the_declared_budget_alone() -> None:
+    units: list[tuple[float, str | None]] = [(50.0, "node"), (19.0, "node"), (50.0, "edge"), (50.0, None)]
+    assert [GAP(epsilon=epsilon, unit=unit).settings.hidden for epsilon, unit in units] == [64, 16, 16, 16]
+    votes = [NodeSums(epsilon=epsilon).settings for epsilon in (2.0, 4.0, 50.0)]
+    assert [(each.share_hops, each.passes) for each in votes] == [(0.05, None), (0.25, None), (0.7, 40)]
+    assert NodeSums(epsilon=50.0, steps=7).settings.passes is None

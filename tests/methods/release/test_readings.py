@@ -59,7 +59,8 @@ def test_sums_over_made_edges_are_less_what_chance_brings() -> None:
         part = public_part_of(graph, made.split_of(graph), domain)
         every = domain.unrank(torch.arange(domain.size))
         # How much of each class; in which proportion is rounding where nobody is left.
-        all_made, half_made, public = (part.made_sums(each, domain)[:, :3] for each in (every, every[:, ::2], every[:, :0]))
+        drawn = (every, every[:, ::2], every[:, :0])
+        all_made, half_made, public = (part.made_sums(pairs, domain)[:, :3] for pairs in drawn)
         torch.testing.assert_close(all_made, part.sums[:, :3], atol=1e-3, rtol=0)
         torch.testing.assert_close(public, part.sums[:, :3])
         assert float((half_made - part.sums[:, :3]).abs().max()) > 0.1

@@ -82,6 +82,7 @@ _NETWORK_OF_CARIBOU = field_options(CaribouSettings, _HELP, _TYPES)
 _NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
+    "hidden": Option(None, int, f"{_HELP['hidden']}; default: 16, with unit node from epsilon 20 on 64"),
     **_POOLING,
     "scaling": Option(
         None,
@@ -267,6 +268,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
                 "part of the budget for the sum beside private training; default: epsilon / 16, at most "
                 f"{MOST_FOR_VOTES}, below epsilon 3 {LEAST_FOR_VOTES}",
             ),
+            "passes": Option(None, int, f"{_HELP['passes']}; from epsilon 20 on 40"),
         },
         search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40), "hidden": (16, 64)},
         tags=_PAID,

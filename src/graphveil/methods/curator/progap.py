@@ -2,7 +2,8 @@
 
     stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j one layer over X_0, two layers over each noisy sum;
                 earlier layers go on training
-    hop i + 1   X_{i+1} = A^T unit(h_i) + N(0, sigma^2)                         the one place that reads edges
+    hop i + 1   X_{i+1} = A^T R_i + N(0, sigma^2)                               the one place that reads edges
+                R_i = unit( h_i | corner of a public label, or the mean corner that stage i expects ), see GAP
     prediction  stage K over the features X_0 and the noisy sums X_1..X_K, or its pool with the stages before, see
                 `methods.curator.pooled`
 

@@ -71,7 +71,7 @@ def sent(
     settings: PooledSettings, network: nn.Module, parts: Sequence[FeatureBlock], rows: Tensor, labels: Tensor
 ) -> Tensor:
     """Return what nodes send into a sum: rows as they were learned, or unit rows [n, k + c] that say as loudly the
-    corner of a public label, else the mean corner that the network expects. Nobody's label is in their own row.
+    corner of a public label, else the mean corner that the network expects. A row enters the sums of others alone.
 
     Args:
         settings, network, parts: the last two are what learned the rows, and what it read.

@@ -73,7 +73,7 @@ class NodeData:
 
     @property
     def taught(self) -> Tensor:
-        """The labels of those who train, -1 elsewhere: those who validate choose at most, and no message says theirs."""
+        """The labels of those who train, -1 elsewhere: validation labels choose at most, and no message says them."""
         labels = torch.full_like(self.labels, -1)
         labels[self.train] = self.labels[self.train]
         return labels
