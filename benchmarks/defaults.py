@@ -96,6 +96,7 @@ _NODES: Final = {"small": 2.0, "usual": 8.0, "limit": 50.0}
 _RELEASES: Final = {"small": 1.0, "usual": 4.0, "limit": 15.0}
 _LIMIT: Final = {"limit": math.inf}
 _SUMS: Final = _each(hops=(1, 3), hidden=(64,), dropout=(0.0,), hop_ratio=(2.0,))
+_ON_SUMS: Final = _each(pooling=("none",), rows=("published",))
 _TRAINED: Final = _each(passes=(40, 200), batch=(256,))
 _OF_RELEASE: Final = (*_each(pooling=("none",), hidden=(64,)), {"model": "gcn", "pooling": "none"})
 SUBJECTS: Final[Mapping[str, Subject]] = {
@@ -109,13 +110,13 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "list-sums": Subject(_lists, (), _LISTS),
     "dprr": Subject(_lists, _each(steps_x=(0, 1, 4), hidden=(64,)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
-    "gap": Subject(_total, (*_SUMS, {"pooling": "none"}), _EDGES),
-    "progap": Subject(_total, (*_SUMS, *_each(hops=(2,), pooling=("none",))), _EDGES),
+    "gap": Subject(_total, (*_SUMS, *_ON_SUMS), _EDGES),
+    "progap": Subject(_total, (*_SUMS, {"hops": 2}, *_ON_SUMS), _EDGES),
     "lpgnet": Subject(_total, _each(hops=(1, 3), hidden=(64,), dropout=(0.0,)), _EDGES),
     "dpdgc": Subject(_total, _each(share_hops=(0.3, 0.7), passes=(10,), hidden=(64,)), _EDGES),
     "gcon": Subject(_total, _each(hops=(1, 4), restart=(0.25, 0.75), hidden=(64,)), _EDGES),
-    "eclipse": Subject(_total, _each(hops=(1, 3), hidden=(64,), hop_ratio=(2.0,)), _EDGES),
-    "caribou": Subject(_total, _each(hops=(1, 4), contraction=(0.4, 0.8), hidden=(64,)), _EDGES),
+    "eclipse": Subject(_total, _each(hops=(1, 2), hidden=(16,), hop_ratio=(2.0,)), _EDGES),
+    "caribou": Subject(_total, _each(hops=(1, 4), contraction=(0.4, 0.8), hidden=(16,)), _EDGES),
     "gap by node": Subject(_by_node, _each(hops=(1,), passes=(40,), hidden=(64,)), _NODES, "gap"),
     "node-sums": Subject(_total, (*_TRAINED, *_each(share_hops=(0.3, 0.7))), _NODES),
     "dp-mlp": Subject(_total, _TRAINED, _NODES),

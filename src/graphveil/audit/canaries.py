@@ -28,6 +28,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
 from graphveil.methods.curator.evidence import messages
+from graphveil.methods.curator.stages.encoder import sent
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
@@ -211,8 +212,10 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
 
 
 def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
-    parts = method.fit(graph, split=split, randomness=randomness).published.parts
-    return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
+    published = method.fit(graph, split=split, randomness=randomness).published
+    people, (first, *sums) = published.people, published.parts
+    row = sent(method.settings, published.networks[0], [people.features], first, people.taught)
+    return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise([row, *sums])))
 
 
 def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
@@ -220,8 +223,9 @@ def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) 
     scores = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
         with torch.no_grad():
-            sent = torch.nn.functional.normalize(stage.embed(blocks(published.parts[:hop])))
-        scores += _agreement(published.parts[hop], sent)
+            learned = torch.nn.functional.normalize(stage.embed(blocks(published.parts[:hop])))
+        row = sent(method.settings, stage, published.parts[:hop], learned, published.people.taught)
+        scores += _agreement(published.parts[hop], row)
     return scores
 
 

@@ -233,7 +233,7 @@ _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 STEPS, MULTIPLIER, BATCH = 1000, 1.3, 410
 _SPLIT = "80/20"
 #: As published; GAP's defaults here are others.
-_PUBLISHED = {"dropout": 0.0, "scaling": "published", "pooling": "none"}
+_PUBLISHED = {"dropout": 0.0, "scaling": "published", "pooling": "none", "rows": "published"}
 
 
 def _weights() -> Iterator[Entry]:

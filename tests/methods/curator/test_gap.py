@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import GAP
+from graphveil.methods import GAP, NodeSums, ProGAP
+from graphveil.methods.curator.evidence import corners
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
-from graphveil.methods.curator.stages.stages import NodeInputs, carry_out
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, carry_out
 from graphveil.methods.curator.stages.training import read_features
+from graphveil.reproduction.entries import WEIGHTED_GAP
 from tests.methods import curator_made as cm
 
 
@@ -33,6 +36,40 @@ def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling:
     np.testing.assert_allclose(np.asarray(row), unit, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [GAP, ProGAP])
+def test_rows_say_labels_of_who_trains_and_are_no_longer_than_before(kind: Any) -> None:
+    """The noise is for rows of length 1; what a node is classified by, hop 0, does not hold its own label."""
+    graph, settings = cm.graph(), kind(epsilon=4.0, hops=1).settings
+    labels, nodes = torch.where(torch.arange(int(graph.num_nodes)) % 2 == 0, graph.y, -1), int(graph.num_nodes)
+    networks = [net.eval() for net in kind.recipe.networks(settings, graph.schema, batch_norm=True)]
+    asked, inputs = [], NodeInputs(read_features(graph), labels, (1.0,))
+
+    def add(stage: AddUp) -> torch.Tensor:
+        asked.append(stage.rows)
+        return torch.zeros_like(stage.rows)
+
+    own, _ = carry_out(kind.recipe.steps(networks, inputs, settings), train=lambda stage: None, add=add)
+    (rows,) = asked
+    classes = len(graph.schema.classes)
+    assert rows.shape == (nodes, kind.recipe.columns(settings, graph.schema)) == (nodes, settings.hidden + classes)
+    torch.testing.assert_close(rows.norm(dim=1), torch.ones(nodes))
+    said = rows[:, -classes:]
+    torch.testing.assert_close(said[labels >= 0], corners(classes)[labels[labels >= 0]] / 2**0.5)
+    assert float(said[labels < 0].norm(dim=1).max()) < 0.5  # what an untrained network expects is no class
+    assert own.shape[1] in (settings.hidden, graph.schema.dimension)
+
+
+def test_rows_are_as_published_where_labels_may_not_be_said() -> None:
+    for kind in (GAP, ProGAP):
+        plain: list[dict[str, Any]] = [{"unit": "node"}, {"queries": 1}, {"weights": "similarity", "hops": 1}]
+        assert {kind(epsilon=4.0, **settings).settings.rows for settings in plain} == {"published"}
+        assert kind(epsilon=4.0).settings.rows == "labelled"
+        for settings in plain[0], plain[2]:
+            with pytest.raises(InputError, match="labelled"):
+                kind(epsilon=4.0, rows="labelled", **settings)
+    assert all(entry.settings["rows"] == "published" for entry in WEIGHTED_GAP["figure3"]())
+
+
 def test_a_mean_of_rows_is_refused_where_a_row_is_for_its_node_alone() -> None:
     """Noise covers what a node adds to others' rows, not its own: a mean of all rows would hand that to everybody."""
     with pytest.raises(InputError, match="own row"):
@@ -45,7 +82,7 @@ def test_a_mean_of_rows_is_refused_where_a_row_is_for_its_node_alone() -> None:
 
 
 def test_a_model_from_before_scaling_dropout_and_pooling_predicts_as_it_did() -> None:
-    start, old = cm.graph(), {"scaling": "published", "dropout": 0.0, "pooling": "none"}
+    start, old = cm.graph(), {"scaling": "published", "dropout": 0.0, "pooling": "none", "rows": "published"}
     stored = GAP(**{**cm.FAST, "epsilon": 4.0}, **old).fit(start, split=cm.split_of(start)).stored()
     left = {name: value for name, value in stored.facts["settings"].items() if name not in old}
     settings = GAP.restore(replace(stored, facts={**stored.facts, "settings": left})).settings
@@ -61,3 +98,11 @@ def test_networks_drop_columns_by_default_where_features_have_many() -> None:
         rates[dimension] = [kind().dropout_of(schema, batch_norm=True) for kind in kinds]
         assert [GapSettings(dropout=0.2).dropout_of(schema, batch_norm=norm) for norm in (True, False)] == [0.2, 0.0]
     assert rates == {64: [0.0, 0.0, 0.7], 499: [0.0, 0.0, 0.7], 500: [0.5, 0.5, 0.7]}
+
+
+def test_what_defaults_take_follows_from_the_declared_budget_alone() -> None:
+    units: list[tuple[float, str | None]] = [(50.0, "node"), (19.0, "node"), (50.0, "edge"), (50.0, None)]
+    assert [GAP(epsilon=epsilon, unit=unit).settings.hidden for epsilon, unit in units] == [64, 16, 16, 16]
+    votes = [NodeSums(epsilon=epsilon).settings for epsilon in (2.0, 4.0, 50.0)]
+    assert [(each.share_hops, each.passes) for each in votes] == [(0.05, None), (0.25, None), (0.7, 40)]
+    assert NodeSums(epsilon=50.0, steps=7).settings.passes is None

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from graphveil.graphs import Split, draw_private, social_graph
+from graphveil.mechanisms import PairDomain
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.public_part import public_part_of
@@ -47,6 +48,22 @@ def test_private_data_that_says_something_is_used() -> None:
         method = fitted(graph, **settings)
         assert method.reading.used
         assert accuracy(method.predict_proba(), graph) > accuracy(method.reading.public, graph) + 0.1
+
+
+def test_sums_over_made_edges_are_less_what_chance_brings() -> None:
+    """Where every protected pair is an edge, nothing is left but public neighbours; so too for a few private nodes."""
+    for members in (None, torch.arange(0, 400, 3)):
+        graph = people()
+        pairs = graph.edge_index[:, graph.public_edges]
+        domain = PairDomain(400, members, pairs[:, pairs[0] < pairs[1]])
+        part = public_part_of(graph, made.split_of(graph), domain)
+        every = domain.unrank(torch.arange(domain.size))
+        # How much of each class; in which proportion is rounding where nobody is left.
+        drawn = (every, every[:, ::2], every[:, :0])
+        all_made, half_made, public = (part.made_sums(pairs, domain)[:, :3] for pairs in drawn)
+        torch.testing.assert_close(all_made, part.sums[:, :3], atol=1e-3, rtol=0)
+        torch.testing.assert_close(public, part.sums[:, :3])
+        assert float((half_made - part.sums[:, :3]).abs().max()) > 0.1
 
 
 def test_no_made_edge_and_no_noisy_feature_is_in_the_public_part() -> None:

@@ -12,7 +12,10 @@ from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,
     POOLINGS,
+    ROWS,
+    CaribouSettings,
     CuratorSettings,
+    EclipseSettings,
     GapSettings,
     ProgapSettings,
     SumsSettings,
@@ -61,15 +64,25 @@ _POOLING = {
         "stages: with an encoder of features, where validation labels are surely likelier so; none: as published; "
         "default: stages, with unit node none",
         within=POOLINGS,
-    )
+    ),
+    "rows": Option(
+        None,
+        str,
+        "labelled: rows that are summed say public labels of training nodes too; published: what features say alone; "
+        "default: labelled, with unit node, queries or weights published",
+        within=ROWS,
+    ),
 }
 _NETWORK_OF_PROGAP = {
     **field_options(ProgapSettings, _HELP, _TYPES),
     "hops": Option(None, int, f"{_HELP['hops']}; default: 2, from epsilon 32 on for a relationship 3"),
     **_POOLING,
 }
+_NETWORK_OF_CARIBOU = field_options(CaribouSettings, _HELP, _TYPES)
+_NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
+    "hidden": Option(None, int, f"{_HELP['hidden']}; default: 16, with unit node from epsilon 20 on 64"),
     **_POOLING,
     "scaling": Option(
         None,
@@ -211,7 +224,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
-            **{name: _NETWORK[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
+            **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
         },
         search=_SUMS,
         tags=_RIVAL,
@@ -232,7 +245,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
             "share": Option(0.95, float, "of neighbours beside the mean of all nodes"),
             "residual": Option(0.9, float, "weight of the first rows in each step"),
             "floor": Option(20, int, "degrees below it are filled up with self-loops; higher needs less noise"),
-            **{name: _NETWORK[name] for name in _OPEN},
+            **{name: _NETWORK_OF_CARIBOU[name] for name in _OPEN},
         },
         search={"hops": (1, 2, 4), "contraction": (0.4, 0.6, 0.8)},
         tags=_RIVAL,
@@ -252,9 +265,10 @@ CURATOR_METHODS: tuple[Method, ...] = (
             "share_hops": Option(
                 None,
                 float,
-                "part of the budget for the sum beside private training; default: epsilon / 16, at least "
-                f"{LEAST_FOR_VOTES} and at most {MOST_FOR_VOTES}",
+                "part of the budget for the sum beside private training; default: epsilon / 16, at most "
+                f"{MOST_FOR_VOTES}, below epsilon 3 {LEAST_FOR_VOTES}",
             ),
+            "passes": Option(None, int, f"{_HELP['passes']}; from epsilon 20 on 40"),
         },
         search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40), "hidden": (16, 64)},
         tags=_PAID,

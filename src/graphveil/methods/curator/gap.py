@@ -1,16 +1,18 @@
 """GAP: train on sums over neighbours that are noisy once and for all.
 
     encoder     X_0 = unit rows of a perceptron trained on features and labels alone
-    hops        S_k = A^T X_{k-1} + N(0, sigma_k^2),  k = 1..K                  the one place that reads edges
-                X_k = unit( unit(S_k) - m ),  m its mean over all nodes
+    hops        S_k = A^T R_{k-1} + N(0, sigma_k^2),  k = 1..K                  the one place that reads edges
+                R_0 = unit( X_0 | corner of a public label, or the mean corner that is expected )
+                R_k = X_k = unit( unit(S_k) - m ),  m its mean over all nodes
     classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
     prediction  the classifier, or its pool with encoders, see `methods.curator.pooled`
 
 Each sum and its noise come from `aggregation.perturbed.PerturbedSum.perturb`. Where edges are protected, encoder and
 classifier cost nothing; where nodes are, both train by private gradient descent and are charged. Sums, not means: a
 mean divides by a private degree. m is ours, post-processing of the noisy sums: where people have many neighbours all
-sums point almost the same way, and the next sum would add up little but that. As published, and where nodes are
-protected, m is 0: there a node's row is for that node alone, and a mean of rows would carry it to everybody. Source:
+sums point almost the same way, and the next sum would add up little but that. So is the label in R_0, which is public
+where edges are the unit: no encoder of features tells what features do not say. As published, and where nodes are
+protected, m is 0 and R_0 = X_0: a node's row is for that node alone, and a mean would carry it to everybody. Source:
 Sajadmanesh, Shamsabadi, Bellet, Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the
 unit that is named, exactly.
 """
@@ -27,9 +29,9 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.pooled import pooling_for
-from graphveil.methods.curator.settings import CuratorSettings, GapOptions, GapSettings
-from graphveil.methods.curator.stages.encoder import encoded, encoder_for
+from graphveil.methods.curator.pooled import UNPOOLED, settled
+from graphveil.methods.curator.settings import LITTLE_NOISE, CuratorSettings, GapOptions, GapSettings
+from graphveil.methods.curator.stages.encoder import encoded, encoder_for, sent
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
@@ -48,10 +50,11 @@ class GapRecipe(Recipe):
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         hidden, classes = settings.hidden, len(schema.classes)
+        widths = [hidden, *[self.columns(settings, schema)] * settings.hops]
         return [
             encoder_for(settings, schema, batch_norm=batch_norm),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
-            models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
+            models.HopClassifier(widths, hidden, classes, batch_norm=batch_norm),
         ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
@@ -62,6 +65,9 @@ class GapRecipe(Recipe):
             hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
         ]
 
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
+        return cast(GapSettings, settings).summed(schema)
+
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
@@ -71,14 +77,25 @@ class GapRecipe(Recipe):
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [inputs.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
-        rows = [encoded(networks[0], inputs.features)]
-        centred = cast(GapSettings, settings).scaling == "standard"
+        own, encoder = cast(GapSettings, settings), networks[0]
+        parts = [encoded(encoder, inputs.features)]
+        row = sent(own, encoder, [inputs.features], parts[0], inputs.labels)
         for hop in range(1, settings.hops + 1):
-            total = cast(torch.Tensor, (yield AddUp(rows[-1], hop)))
+            total = cast(torch.Tensor, (yield AddUp(row, hop)))
             # Post-processing of a noisy sum, and what bounds the next one again.
             row = unit_rows(total)
-            rows.append(unit_rows(row - row.double().mean(dim=0).float()) if centred else row)
-        return list(rows)
+            if own.scaling == "standard":
+                row = unit_rows(row - row.double().mean(dim=0).float())
+            parts.append(row)
+        return list(parts)
+
+
+def width_for(epsilon: float, unit: str | None) -> int:
+    """Return the columns that are learned and summed by default, by the budget alone: 16, and 64 where nodes are
+    protected at epsilon 20 or more. At 50 these gained 4.3 points on Cora and 0.6 in the mean of five graphs, at 8
+    they lost 10 on Johns Hopkins55.
+    """
+    return 64 if unit == "node" and epsilon >= LITTLE_NOISE else 16
 
 
 class GAP(StagedEstimator):
@@ -102,8 +119,8 @@ class GAP(StagedEstimator):
     entry, kind = entry_of("gap", CURATOR_METHODS), "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
     settings_type = GapSettings
-    derived = ("scaling", "pooling", "least_steps")
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedEstimator.unsaid, "scaling": "published", "pooling": "none"}
+    derived = ("hidden", "scaling", "pooling", "rows", "least_steps")
+    unsaid: ClassVar[Mapping[str, Any]] = {**UNPOOLED, "scaling": "published"}
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GapOptions]) -> None:
         if unit == "node" and settings.get("scaling") == "standard":
@@ -111,8 +128,8 @@ class GAP(StagedEstimator):
                 "scaling standard with unit node: a mean of rows would carry each node's own row to all others",
                 allowed="scaling = published",
             )
+        if settings.get("hidden") is None:
+            settings["hidden"] = width_for(epsilon, unit)
         if settings.get("scaling") is None:
             settings["scaling"] = "published" if unit == "node" else "standard"
-        settings["pooling"] = pooling_for(settings.get("pooling"), unit)
-        options: dict[str, Any] = {**settings}
-        super().__init__(epsilon=epsilon, unit=unit, **options)
+        super().__init__(epsilon=epsilon, unit=unit, **settled(settings, unit))

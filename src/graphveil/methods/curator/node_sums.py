@@ -33,6 +33,7 @@ from graphveil.methods.curator.settings import (
     CuratorSettings,
     StagedOptions,
     keeps_later_mean,
+    passes_of_votes,
     share_of_votes,
     trains_head,
 )
@@ -116,7 +117,7 @@ class NodeSums(StagedEstimator):
 
     entry, kind = entry_of("node-sums", CURATOR_METHODS), "node-sums"
     recipe: ClassVar[Recipe] = VoteRecipe()
-    derived = ("hops", "share_hops", "least_steps")
+    derived = ("hops", "share_hops", "passes", "least_steps")
 
     def __init__(self, *, epsilon: float, unit: str = "node", **settings: Unpack[StagedOptions]) -> None:
         if unit != "node":
@@ -133,6 +134,8 @@ class NodeSums(StagedEstimator):
             )
         if settings.get("share_hops") is None:
             settings["share_hops"] = share_of_votes(epsilon)
+        if all(settings.get(name) is None for name in ("passes", "steps", "least_steps")):
+            settings["passes"] = passes_of_votes(epsilon)
         options: dict[str, Any] = {**settings, "hops": 1}
         super().__init__(epsilon=epsilon, unit=unit, **options)
         # By the declared epsilon alone, as the noise is.

@@ -15,14 +15,14 @@ Ours; sources of the pool: see `models.labels.pool`.  Shapes: opinions [k + 1, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
+from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, PooledSettings
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.stages import Recipe
 from graphveil.methods.curator.stages.training import (
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Columns of the encoder that nothing is summed of: width costs noise in a sum, and none here.
 WIDE = 64
+#: Of a file that was written before these settings existed.
+UNPOOLED: Mapping[str, Any] = {"dropout": 0.0, "pooling": "none", "rows": "published"}
 #: A log-probability below this says no more: one opinion alone never rules a class out.
 _LEAST = -15.0
 
@@ -57,16 +59,25 @@ class Pool:
     weights: tuple[float, ...]
 
 
-def pooling_for(pooling: str | None, unit: str | None) -> str:
-    """Return the setting `pooling`, by default "stages" and where nodes are protected "none", beside which "stages" is
-    refused.
+def settled(options: PooledOptions, unit: str | None) -> dict[str, Any]:
+    """Return settings with `pooling` and `rows`, by default "stages" and "labelled", where nodes are protected "none"
+    and "published", beside which the former are refused. Rows are as published too where weights compare them, and
+    where people of another graph are to be predicted, of whom no label is known.
     """
-    if unit == "node" and pooling == "stages":
+    nodes = unit == "node"
+    if nodes and options.get("pooling") == "stages":
         raise InputError(
             "pooling stages with unit node: validation labels are protected, and nothing was paid for them",
             allowed="pooling = none",
         )
-    return pooling or ("none" if unit == "node" else "stages")
+    if nodes and options.get("rows") == "labelled":
+        raise InputError("rows labelled with unit node: labels are protected", allowed="rows = published")
+    plain = nodes or options.get("queries", 0) or options.get("weights", "uniform") != "uniform"
+    return {
+        **options,
+        "pooling": options.get("pooling") or ("none" if nodes else "stages"),
+        "rows": options.get("rows") or ("published" if plain else "labelled"),
+    }
 
 
 def pools(settings: CuratorSettings) -> bool:

@@ -2,7 +2,8 @@
 
     stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j one layer over X_0, two layers over each noisy sum;
                 earlier layers go on training
-    hop i + 1   X_{i+1} = A^T unit(h_i) + N(0, sigma^2)                         the one place that reads edges
+    hop i + 1   X_{i+1} = A^T R_i + N(0, sigma^2)                               the one place that reads edges
+                R_i = unit( h_i | corner of a public label, or the mean corner that stage i expects ), see GAP
     prediction  stage K over the features X_0 and the noisy sums X_1..X_K, or its pool with the stages before, see
                 `methods.curator.pooled`
 
@@ -21,9 +22,9 @@ from graphveil import models
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.pooled import pooling_for
+from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
-from graphveil.methods.curator.stages.encoder import stage_for
+from graphveil.methods.curator.stages.encoder import sent, stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
@@ -58,6 +59,9 @@ class ProgapRecipe(Recipe):
         if which:
             cast(models.Stage, networks[which]).go_on(networks[which - 1])
 
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
+        return cast(ProgapSettings, settings).summed(schema)
+
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
@@ -73,6 +77,7 @@ class ProgapRecipe(Recipe):
                 # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
                 # what the first does.
                 rows = stage.embed(blocks(parts, device=device_of(stage)))
+            rows = sent(cast(ProgapSettings, settings), stage, parts, rows, inputs.labels)
             # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))
@@ -81,7 +86,8 @@ class ProgapRecipe(Recipe):
 
 def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
     """Return the widths of what each stage reads: the features, and a noisy sum more than the stage before."""
-    return [[schema.dimension, *([settings.hidden] * stage)] for stage in range(settings.hops + 1)]
+    summed = cast(ProgapSettings, settings).summed(schema)
+    return [[schema.dimension, *([summed] * stage)] for stage in range(settings.hops + 1)]
 
 
 def hops_for(epsilon: float, unit: str | None) -> int:
@@ -112,12 +118,10 @@ class ProGAP(StagedEstimator):
     entry, kind = entry_of("progap", CURATOR_METHODS), "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
     settings_type = ProgapSettings
-    derived = ("hops", "pooling", "least_steps")
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedEstimator.unsaid, "pooling": "none"}
+    derived = ("hops", "pooling", "rows", "least_steps")
+    unsaid: ClassVar[Mapping[str, Any]] = UNPOOLED
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[PooledOptions]) -> None:
         if settings.get("hops") is None:
             settings["hops"] = hops_for(epsilon, unit)
-        settings["pooling"] = pooling_for(settings.get("pooling"), unit)
-        options: dict[str, Any] = {**settings}
-        super().__init__(epsilon=epsilon, unit=unit, **options)
+        super().__init__(epsilon=epsilon, unit=unit, **settled(settings, unit))

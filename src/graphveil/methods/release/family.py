@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Trainings, experts among them, where a network is pooled with the public part (measured, rough).
-TRAININGS = 5
+TRAININGS = 6
 
 E_contra = TypeVar("E_contra", bound=Publisher, contravariant=True)
 

@@ -24,7 +24,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
+from graphveil.methods.curator.settings import CuratorSettings, EclipseSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
@@ -86,6 +86,7 @@ class Eclipse(StagedEstimator):
 
     entry, kind = entry_of("eclipse", CURATOR_METHODS), "eclipse"
     recipe: ClassVar[Recipe] = EclipseRecipe()
+    settings_type = EclipseSettings
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
         options: dict[str, Any] = {**settings}

@@ -12,9 +12,11 @@ from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages.training import FeatureBlock, device_of, of_all
+from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
+from graphveil.methods.curator.stages.training import FeatureBlock, device_of, logits_of, of_all
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -63,6 +65,23 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
         encoder, features: `models.Encoder`, and [n, d].
     """
     return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
+
+
+def sent(
+    settings: PooledSettings, network: nn.Module, parts: Sequence[FeatureBlock], rows: Tensor, labels: Tensor
+) -> Tensor:
+    """Return what nodes send into a sum: rows as they were learned, or unit rows [n, k + c] that say as loudly the
+    corner of a public label, else the mean corner that the network expects. A row enters the sums of others alone.
+
+    Args:
+        settings, network, parts: the last two are what learned the rows, and what it read.
+        rows, labels: [n, k]; int64 [n], -1 where none is public.
+    """
+    if settings.rows == "published":
+        return rows
+    logits = logits_of(network, parts)
+    says = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
+    return unit_rows(torch.cat([unit_rows(rows), says.to(rows)], dim=1))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:

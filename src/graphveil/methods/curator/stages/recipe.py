@@ -181,10 +181,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             )
 
         add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
-        # Validation labels choose at most, and a choice is paid for apart: no message may carry them.
-        labels = torch.full_like(people.labels, -1)
-        labels[people.train] = people.labels[people.train]
-        inputs = NodeInputs(people.features, labels, noise.sigmas)
+        inputs = NodeInputs(people.features, people.taught, noise.sigmas)
         parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, add=add)
         void = None if self.privacy.public else randomness.void
         return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)

@@ -72,6 +72,13 @@ class NodeData:
         return int(self.features.shape[0])
 
     @property
+    def taught(self) -> Tensor:
+        """The labels of those who train, -1 elsewhere: validation labels choose at most, and no message says them."""
+        labels = torch.full_like(self.labels, -1)
+        labels[self.train] = self.labels[self.train]
+        return labels
+
+    @property
     def classes(self) -> int:
         return len(self.schema.classes)
 

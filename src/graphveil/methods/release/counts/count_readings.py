@@ -7,6 +7,8 @@ of counts of neighbours
     public    what the public part says without any count                           `methods.release.public_part`
 of made edges and noisy features
     network   trained on all that was published; of noisy features also without hops, and on the public edges
+    sums      of public features and labels the experts of class sums, on sums over made and public edges: a network
+              takes the mean over all neighbours, of which most may be made, and a sum leaves out what chance brings
     public    as above; where features or labels went through noise: labels over public edges alone, by their pool
               (`methods.local.label_pool`), and a network on features that are public
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphveil import models
@@ -112,7 +115,7 @@ def read_network(
         return None
     published = _Published(released, domain, reports, labels, noisy, settings)
     free = published.public()
-    both = [torch.log_softmax(logits, dim=1), *published.networks(), *free]
+    both = [torch.log_softmax(logits, dim=1), *published.networks(), *published.sums(), *free]
     judge = _Judge(judges, log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values[judges]].T)
     better, public = judge.better(both, free), judge.pooled(free)
     return NetworkReading(public if better is None else better, public, better is not None)
@@ -143,13 +146,27 @@ class _Published:
         scores = [self._network(topology_of(self.graph), steps) for steps in hops if steps != self.settings.steps_x]
         return scores + [self._network(self.public_edges, steps) for steps in hops if self.domain is not None]
 
+    @cached_property
+    def part(self) -> PublicPart | None:
+        """Public edges, features and labels; None where features or labels went through noise."""
+        labels = self.labels
+        if self.domain is None or self.noisy or labels.keep < 1:
+            return None
+        labelled = labels.values >= 0
+        split = Split(labels.train & labelled, labels.val & labelled, ~labels.train & ~labels.val)
+        return public_part_of(self.graph, split, self.domain, seed=self.settings.seed)
+
+    def sums(self) -> list[Tensor]:
+        """Return the scores of experts on sums over made and public edges."""
+        if self.part is None or self.domain is None:
+            return []
+        made = self.graph.edge_index[:, ~self.graph.public_edges]
+        return [self.part.experts(self.part.made_sums(made[:, made[0] < made[1]], self.domain))]
+
     def public(self) -> list[Tensor]:
         """Return the scores of whatever needs no private edge and no private feature."""
-        labels = self.labels
-        if self.domain is not None and not self.noisy and labels.keep == 1:
-            labelled = labels.values >= 0
-            split = Split(labels.train & labelled, labels.val & labelled, ~labels.train & ~labels.val)
-            return public_part_of(self.graph, split, self.domain, seed=self.settings.seed).opinions
+        if self.part is not None:
+            return self.part.opinions
         alone = [self._labels_alone()]
         return alone if self.noisy else [*alone, self._network(self.public_edges, self.settings.steps_x)]
 
