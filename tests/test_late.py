@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,21 @@ print(light, [epsilon.hex() for epsilon in epsilons])
         for before in ("", "import scipy.signal, scipy.stats, dp_accounting")
     ]
     assert lines[0].startswith("True") and lines[1].startswith("False") and lines[0][4:] == lines[1][5:]
+
+
+def test_a_library_that_needs_more_than_names_while_it_loads_gets_the_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = tmp_path / "eager_library"
+    room.mkdir()
+    content = "from eager_library import part\nfrom colorsys import ONE_THIRD\nTHREE = 1 / ONE_THIRD"
+    (room / "__init__.py").write_text(content)
+    (room / "part.py").write_text("from colorsys import hls_to_rgb")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    late = LateModule("eager_library", later=("colorsys",))
+    assert late.THREE == 1 / (1 / 3)
+    assert late.part.hls_to_rgb is sys.modules["colorsys"].hls_to_rgb  # type: ignore[attr-defined]
 
 
 def test_no_module_of_a_light_room_loads_torch() -> None:  # 2 CPU s: imports every module of four rooms

@@ -21,8 +21,8 @@ EPILOG = (
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
 _LONGEST = 4000
-#: New objects after which Python's garbage collector runs: at the default it took a twentieth of a command's time.
-_COLLECT_AFTER = 10_000
+#: New objects after which Python's garbage collector runs: at the default it takes a twentieth of a command's time.
+_COLLECT_AFTER = 50_000
 #: The message of torch when the system refuses it memory.
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 # Older versions of Typer have no public name for the base class of usage errors.

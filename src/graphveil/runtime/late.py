@@ -57,9 +57,21 @@ class LateModule:
         # Stored, because every use asks; the import system waits for a thread that is still loading it.
         library = self.__dict__.get("library")
         if library is None:
-            with _stood_in(self._later):
-                library = self.__dict__["library"] = import_module(self._name)
+            library = self.__dict__["library"] = _imported(self._name, self._later)
         return getattr(library, attribute)
+
+
+def _imported(name: str, later: tuple[str, ...]) -> ModuleType:
+    try:
+        with _stood_in(later):
+            return import_module(name)
+    except (AttributeError, TypeError):
+        if not later:
+            raise
+        # Another version does more with them while it loads than to take names: all of it, anew, with the modules.
+        for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        return import_module(name)
 
 
 class _LateName:
