@@ -22,7 +22,7 @@ from PIL import Image
 from tests.reports.browser import Browser
 
 #: Seconds to wait for what a command computes on a busy machine.
-PATIENCE = 120.0
+PATIENCE = 240.0
 #: Finds what can be pressed and is seen, by its words, or by the column or key that it stands for.
 _FIND = """
 const all = [...document.querySelectorAll("button, a, summary, label.choice, [role=button]")];

@@ -122,7 +122,7 @@ class Open:
 
     def ended(self, id: str, *states: str) -> dict[str, Any]:
         """Wait until a job has ended, in one of these states; done, where none is named."""
-        until = time.monotonic() + 120
+        until = time.monotonic() + 400
         while (found := self.page.get(f"/api/jobs/{id}"))["state"] in OPEN and time.monotonic() < until:
             self.jobs.tick()
             time.sleep(0.02)

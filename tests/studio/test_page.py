@@ -76,7 +76,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.come(server.start())
     assert browser.ask("return location.hash") == "#data"
     officer.presses("digits")
-    officer.sees("1,797", "which of 10 classes")
+    officer.sees("1,797", "which of 10 classes", "Declared private", "they stand in for private ones")
     look(officer, seen, "data")
     officer.presses("Say whom you trust")
     officer.presses("A curator, who trains")
@@ -90,6 +90,14 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")
     officer.fills("input[type=range]", str(int(place) - 4))
     officer.sees("Of 100 guesses about one connection at most 89 are right.", "epsilon 2 for one edge")
+    # Over the whole slider, one unit an axis, each with its numbers as a table.
+    officer.sees(
+        "measured on public graphs like yours: cora, cora-ml and citeseer", "Right predictions of 100", "Lift:"
+    )
+    assert browser.ask("return document.querySelectorAll('.chart:has(.area):has(table)').length") == 3
+    officer.presses("More settings")
+    officer.fills_in("epochs", "60")
+    officer.sees("settings: epochs 60", "--epochs 60")
     look(officer, seen, "budget")
     in_docs(officer, "studio-budget.png", "How much may be learned?", 850)
     officer.presses("Download plan.md")
@@ -101,7 +109,10 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     # Nothing has been spent, and nothing is before the button that names the price.
     assert not (server.folder / "runs").exists()
     officer.presses("Go on to run it")
-    officer.sees("Train now: spend epsilon 2 for one connection", plan["guarantee_sentence"])
+    officer.sees("Train now: spend epsilon 2 for one connection", f"class-sums on digits: {plan['guarantee_sentence']}")
+    officer.sees("graphveil train class-sums digits --epsilon 2 --epochs 60")
+    officer.presses("Download config.toml")
+    assert "epochs = 60" in officer.gets("config.toml")
     look(officer, seen, "price")
     officer.presses("Train now")
     officer.sees("What came of it: class-sums on digits", "What may be learned about one person", "run: finished")
@@ -136,7 +147,8 @@ def reviewed(officer: Officer, run: Path, seen: Path) -> None:
     officer.presses("Download results.csv")
     officer.presses("Download figure.svg")
     officer.presses("Download figure.png")
-    assert "class-sums" in officer.gets("results.csv") and officer.gets("figure.svg").startswith("<svg")
+    assert "class-sums" in officer.gets("results.csv")
+    assert "<title>Accuracy of each run</title><desc>Accuracy of each run: class-sums on" in officer.gets("figure.svg")
     officer.clicks = 0
     officer.presses(run.name)
     officer.presses("Everybody else")
@@ -202,7 +214,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.presses("Go on with these data")
     # What was ticked, and not what some method would protect besides.
     officer.sees(
-        "Private\nwho is connected with whom (edges)\nPublic\nwhat is known of each person (features); which class"
+        "Declared private\nwho is connected with whom (edges)", "Public\nwhat is known of each person (features); which"
     )
     officer.presses("Say whom you trust")
     officer.presses("A curator, who publishes once")

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import polars
 import pytest
 
 from graphveil.cli import main
+from graphveil.studio.jobs import Limits
 from tests.studio.studios import Open, studio_at
 
 pytestmark = pytest.mark.slow
@@ -170,6 +172,21 @@ def test_nothing_is_spent_at_another_price_than_the_button_named(here: Open) -> 
     here.page.ask("DELETE", f"/api/jobs/{again['id']}")
     here.ended(again["id"], "stopped", "done")
     assert len(here.page.get("/api/jobs")["jobs"]) == len(before) + 1
+
+
+def test_a_table_that_unpacks_to_more_than_memory_ends_its_command_alone(tmp_path: Path) -> None:
+    """A column of one value is packed into nothing, whatever its length."""
+    with studio_at(tmp_path / "root", limits=Limits(1, 512, 1)) as here:
+        (tmp_path / "root" / "big").mkdir()
+        column = polars.repeat(1, 30_000_000, eager=True)
+        tables = {"nodes": {"id": column, "age": column}, "edges": {"source": [1], "target": [1]}}
+        for stem, columns in tables.items():
+            polars.DataFrame(columns).write_parquet(tmp_path / "root" / "big" / f"{stem}.parquet")
+        assert (tmp_path / "root" / "big" / "nodes.parquet").stat().st_size < 1 << 20
+        answers = {"private": [], "label": "none", "classes": ["a", "b"], "directed": False}
+        answers |= {"columns": {"age": {"number": [0, 1]}}}
+        refused = here.page.post("/api/declarations", {"folder": "big", "answers": answers}, 422)
+        assert "memory" in refused["error"] and here.page.get("/api/folders")["data"][0]["path"] == "big"
 
 
 def test_every_answer_is_as_the_document_describes_it(here: Open, walked: dict[str, dict[str, Any]]) -> None:

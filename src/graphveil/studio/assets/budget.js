@@ -96,7 +96,8 @@ function slider(app, key, epsilon, moved, marks) {
 function form(app, replan, again, wanted) {
   const method = app.method();
   const set = (group, key) => (value) => {
-    app.change({ [group]: { ...app.choices[group], [key]: value.trim() || undefined } });
+    const text = value.trim();
+    app.change({ [group]: { ...app.choices[group], [key]: text && Number.isFinite(Number(text)) ? Number(text) : text || undefined } });
     if (method.budgets.some((one) => one.key === key) || key === "unit") again("The settings have changed.");
     else replan(0);
   };

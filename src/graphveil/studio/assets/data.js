@@ -79,7 +79,7 @@ function detail(part, app) {
     const open = Object.keys(words).filter((one) => !hidden.includes(one));
     lines.push(["Declared private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing: there is nothing to protect"]);
     lines.push(["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")]);
-    if (key.startsWith("name:")) lines.push(["An example", "everybody can have it: that part of it is private is played"]);
+    if (key.startsWith("name:")) lines.push(["An example", "everybody can have these data: here they stand in for private ones"]);
     const show = button("Show counts, for the owner alone", () => fill(counts, "Counting.", () => api.post("queries", { query: "describe", data: key }), described));
     const onward = acts(button("Say whom you trust", () => app.go("trust"), "main"), show);
     return [facts(lines), onward, toml ? files("", [["graph.toml", toml]]) : []];

@@ -34,13 +34,12 @@ function unitOf(key) {
   return unit === "node" ? "one person with all their connections" : "one connection";
 }
 
-/** The budgets that a run would have: those that are chosen, else those that the method has by itself; [key, epsilon]. */
+/** The budgets that a run would have, chosen or the method's own, as [key, epsilon]; a total stands for its parts. */
 function budgets() {
   const { settings = {} } = app.choices;
-  const all = method()?.budgets ?? [];
-  const chosen = all.filter((one) => typeof settings[one.key] === "number");
-  const own = all.filter((one) => typeof one.default === "number");
-  return (chosen.length ? chosen : own).map((one) => [one.key, settings[one.key] ?? one.default]);
+  const all = (method()?.budgets ?? []).map((one) => [one.key, settings[one.key] ?? one.default]);
+  const finite = all.filter(([, epsilon]) => typeof epsilon === "number");
+  return finite.some(([key]) => key === "epsilon") ? finite.filter(([key]) => key === "epsilon") : finite;
 }
 
 /** What a run spends, in as few words as a button holds. */
@@ -51,8 +50,8 @@ const app = { world: null, choices: {}, change, go, method, named, unitOf, budge
 
 function summary() {
   const { data: key, trust: whom, method: name, job } = app.choices;
-  const budgeted = method()?.budgets.map((one) => one.key) ?? [];
-  const others = Object.entries({ ...app.choices.settings, ...app.choices.options }).filter(([name, value]) => value !== undefined && !budgeted.includes(name));
+  const budgeted = method()?.budgets.map((one) => one.key);
+  const others = Object.entries({ ...app.choices.settings, ...app.choices.options }).filter(([key, value]) => value !== undefined && budgeted?.includes(key) === false);
   const parts = [
     ["data", "data", key && named(key)],
     ["trust", "trust", whom && trust.TITLES[whom]],
