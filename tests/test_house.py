@@ -321,8 +321,8 @@ def test_privacy_noise_comes_from_no_generator_of_torch_or_numpy() -> None:
     private = [file for room in ("privacy", "mechanisms", "engine", "aggregation") for file in files(room)]
     descent = ("clip_loop", "clip_tensor", "clipped_sum", "dp_sgd", "noisy_updates")
     private += [SOURCE / "training" / f"{name}.py" for name in descent]
-    draws_of = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
-    assert {name for name, draws in draws_of.items() if draws} == set(PUBLIC_DRAWS)
+    draws_by_file = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
+    assert {name for name, draws in draws_by_file.items() if draws} == set(PUBLIC_DRAWS)
     assert predictable_draws(ast.parse("torch.empty(3, device=x.device).normal_()")) == {"normal_"}
 
 

@@ -145,9 +145,9 @@ MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutants_are_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, name, weak, replayed_name, note = MUTANTS[mutant]
+    owner, name, weak, pipeline_name, note = MUTANTS[mutant]
     monkeypatch.setattr(owner, name, weak)
-    result = replayed(replayed_name)
+    result = replayed(pipeline_name)
     assert not result.holds
     assert note in result.notes[0], result.notes
 

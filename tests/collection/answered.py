@@ -31,8 +31,8 @@ def exported(
 ) -> tuple[Path, Path]:
     """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent."""
     people, left_out = graph(), silent or {}
-    asked_fields = fields or (features("4"), label("3"))
-    running = begun(url_of(folder), *asked_fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    task_fields = fields or (features("4"), label("3"))
+    running = begun(url_of(folder), *task_fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
     moods = [MOODS[label] for label in people.y.tolist()]
     truth: dict[str, Any] = {"features": people.x.to_dense().tolist(), "label": moods}
     source, target = people.edge_index.numpy()

@@ -177,10 +177,10 @@ def bit_law(field: Features) -> Law:
 def test_the_printed_price_holds_and_no_smaller_one_would(tmp_path: Path) -> None:
     """By enumeration, with the thresholds that devices drew with: no sample, so no chance of a false alarm."""
     _, two = two_epochs(tmp_path, features("2"), label("3"))
-    features_field, label_field = Received(read_export(two)).collected.task.fields
-    assert isinstance(features_field, Features) and features_field.sampled == 1 and isinstance(label_field, Label)
+    features_of_task, label_field = Received(read_export(two)).collected.task.fields
+    assert isinstance(features_of_task, Features) and features_of_task.sampled == 1 and isinstance(label_field, Label)
     ledger = learned("lpgnn", two, epochs=2).privacy.ledger
-    for law, unit, once in ((bit_law(features_field), "features", 2.0), (label_law(label_field), "labels", 3.0)):
+    for law, unit, once in ((bit_law(features_of_task), "features", 2.0), (label_law(label_field), "labels", 3.0)):
         printed, worst = ledger.total(unit)[0], max(loss for _, loss in losses(law))
         assert 0.999 * printed < worst <= printed == 2 * once
 
@@ -196,12 +196,12 @@ def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
     export(second.store, tmp_path / "out")
     second.store.engine.dispose()
     received = Received(read_export(tmp_path / "out"))
-    features_field, label_field = received.collected.task.fields
-    assert isinstance(features_field, Features) and isinstance(label_field, Label)
+    features_of_task, label_field = received.collected.task.fields
+    assert isinstance(features_of_task, Features) and isinstance(label_field, Label)
     # By field, then by how often somebody answered it: what that can lose at most.
     worst = [
         (0.0, max(log(row[out] / two[out]) for row, two in product(law, law) for out in range(len(row))), twice)
-        for law in (bit_law(features_field), label_law(label_field))
+        for law in (bit_law(features_of_task), label_law(label_field))
         for twice in [max(loss for _, loss in losses(law))]
     ]
     each = {tuple(row) for row in received.collected.times.tolist()}

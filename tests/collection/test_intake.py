@@ -167,17 +167,17 @@ def test_a_token_enrols_one_device(running: Collection) -> None:
 def test_a_database_from_before_an_enrolment_takes_the_same_device_again(tmp_path: Path) -> None:
     """A backup of before: the same token and key are the same person again, and their report is taken."""
     running = begun(url_of(tmp_path), enrolled=3)
-    report_2 = running.report(2, {"label": "sad"})
-    assert running.intake.take([report_2]) == ["accepted"]
+    own_report = running.report(2, {"label": "sad"})
+    assert running.intake.take([own_report]) == ["accepted"]
     running.store.engine.dispose()
     (earlier := tmp_path / "earlier").mkdir()
     store = Store(opened(url_of(earlier)))
     store.begin(running.task, ((f"person {number}", token(number)) for number in range(running.task.people)))
-    assert Intake(store, running.task).take([report_2]) == ["unknown-enrolment"]
+    assert Intake(store, running.task).take([own_report]) == ["unknown-enrolment"]
     who = store.enrol(running.task, token(2), key(2))
     assert who is not None and (who.number, who.joined) == (2, 1)
     store.open_epoch(running.opening.nonces[0])
-    assert Intake(store, running.task).take([report_2]) == ["accepted"]
+    assert Intake(store, running.task).take([own_report]) == ["accepted"]
     store.engine.dispose()
 
 

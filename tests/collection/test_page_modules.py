@@ -90,7 +90,7 @@ say(found);
 """
 
 
-def accepted_ids(task: Task, data: bytes) -> list[str] | str:
+def accepted(task: Task, data: bytes) -> list[str] | str:
     """The ids that the device in Python takes; "bad-ids" where it takes none."""
     try:
         return list(ids_of(task, data))
@@ -118,6 +118,6 @@ def test_both_take_the_same_lists_of_people(tmp_path: Path) -> None:
     tasks = [task_of(links(people), people=people, least=1, ids=ids_hash(hashed)) for people, _, hashed in cases]
     lists = [spelled(ids) for _, ids, _ in cases]
     put = [[task.data.decode(), data.decode()] for task, data in zip(tasks, lists, strict=True)]
-    ours = [accepted_ids(task, data) for task, data in zip(tasks, lists, strict=True)]
+    ours = [accepted(task, data) for task, data in zip(tasks, lists, strict=True)]
     assert page_said(tmp_path / "page", NAMES, put) == ours
     assert ours == [list(cases[0][1]), *["bad-ids"] * (8 + len(TWINS))]

@@ -30,8 +30,8 @@ def test_each_file_is_served_as_it_is_and_once(url: str, address: str) -> None:
     assert (status, data) == (200, (FOLDER / ADDRESSES[address]).read_bytes())
     assert headers["content-security-policy"].startswith(POLICY) and "unsafe" not in headers["content-security-policy"]
     assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
-    status, again, headers_again = fetch(url + address, **{"If-None-Match": headers["etag"]})
-    assert (status, again, headers_again["cache-control"]) == (304, b"", "no-cache")
+    status, again, cached_headers = fetch(url + address, **{"If-None-Match": headers["etag"]})
+    assert (status, again, cached_headers["cache-control"]) == (304, b"", "no-cache")
     assert fetch(url + address, **{"If-None-Match": '"another"'})[:2] == (200, data)
 
 

@@ -48,8 +48,8 @@ def worded() -> dict[str, str]:
     texts = {name: json.loads(text) for name, text in re.findall(r'^const ([A-Z]+) =\s+("[^"]+");', text, re.M)}
     table = text.partition("export const WORDS = {")[2].partition("\n};")[0]
     wordings = {}
-    for code, parts_text in re.findall(r'^  "?([a-z0-9-]+)"?: \[(.*?)\],?$', table, re.M | re.S):
-        parts = re.findall(r'"[^"]*"|[A-Z]+', re.sub(r'"\s+\+\s+"', "", parts_text))
+    for code, wording in re.findall(r'^  "?([a-z0-9-]+)"?: \[(.*?)\],?$', table, re.M | re.S):
+        parts = re.findall(r'"[^"]*"|[A-Z]+', re.sub(r'"\s+\+\s+"', "", wording))
         wordings[code] = " | ".join(texts.get(part) or json.loads(part) for part in parts)
     return wordings
 

@@ -40,17 +40,17 @@ def received(task: Task, bodies: list[bytes]) -> Collected:
     numbers = np.arange(len(bodies))
     times = np.ones((len(bodies), len(task.fields)), np.int32)
     ids = tuple(f"person {number}" for number in range(task.people))
-    bodies_of, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
-    last = Last(numbers, once, once, np.zeros((len(bodies), SHORT), np.uint8), np.packbits(bodies_of.bits, axis=1))
-    return Collected(task, ids, last, bodies_of, (NONCE,), times, {})
+    sent, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
+    last = Last(numbers, once, once, np.zeros((len(bodies), SHORT), np.uint8), np.packbits(sent.bits, axis=1))
+    return Collected(task, ids, last, sent, (NONCE,), times, {})
 
 
 def forged(collected: Collected, who: np.ndarray, place: int, bits: np.ndarray) -> Collected:
     """A collection in which some send other bits for a field."""
-    bits_of = collected.bodies.bits.copy()
+    changed_bits = collected.bodies.bits.copy()
     start = 1 + sum(1 + field.width for field in collected.task.fields[:place])
-    bits_of[who, start : start + bits.shape[1]] = bits
-    changed = replace(collected.bodies, bits=bits_of)
+    changed_bits[who, start : start + bits.shape[1]] = bits
+    changed = replace(collected.bodies, bits=changed_bits)
     # What a device cannot send is refused before it is stored: every forgery here would be stored.
     assert changed.possible().all()
     return replace(collected, bodies=changed)

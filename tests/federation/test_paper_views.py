@@ -65,9 +65,9 @@ def test_the_shares_that_are_opened_to_a_holder_tell_it_their_sum_alone(holders:
     """
     seen = run(holders)
     for me in seen.setting.names:
-        others_shares, mine = opened(seen, me), predictable(seen, me)
-        subsets = [s for size in range(1, holders - 1) for s in itertools.combinations(others_shares, size)]
-        tests = holders * len(subsets) * len(others_shares[0]) * (1 + len(mine))
+        opened_shares, mine = opened(seen, me), predictable(seen, me)
+        subsets = [s for size in range(1, holders - 1) for s in itertools.combinations(opened_shares, size)]
+        tests = holders * len(subsets) * len(opened_shares[0]) * (1 + len(mine))
         for subset in subsets:
             for shares in zip(*subset, strict=True):
                 words = torch.stack(shares).sum(dim=0)

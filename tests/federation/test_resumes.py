@@ -68,11 +68,11 @@ def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypa
     assert torch.equal(opened(second, 0, after(1)), opened(first(), 1, after(1)))
     assert names_of(second)[0] == names_of(first())[1] and len(names_of(second)[0]) == 1
     for kinds in (("noisy-share",), ("masked-left", "masked-right", "masked-sum", "correction", "gradient-share")):
-        first_sums, two = (
+        sums, two = (
             {word for kind in kinds for body in seen.bodies(kind) for word in body.flatten().tolist()}
             for seen in (first(), second)
         )
-        assert not first_sums & two
+        assert not sums & two
     for kind in ("mask-keys", "holder-key"):
         assert not {b.numpy().tobytes() for b in first().bodies(kind)} & {
             b.numpy().tobytes() for b in second.bodies(kind)

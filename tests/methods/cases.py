@@ -71,10 +71,10 @@ class Case:
 
     def changed(self, graph: Any, **parts: Any) -> Any:
         """The same people with other features or labels."""
-        graph_changed = made.changed(graph, **parts)
+        other = made.changed(graph, **parts)
         if self.lists:
-            graph_changed.ids = graph.get("ids")
-        return graph_changed
+            other.ids = graph.get("ids")
+        return other
 
     def neighbour(self, graph: Any) -> Any:
         return links_made.neighbour(graph) if self.lists else made.neighbour(graph)

@@ -34,14 +34,14 @@ def answers(dimension: int = 100, **settings: Any) -> Case:
 
 
 def solitude(x: float | None, a: float, y: float, mode: str, inductive: Inductive = "reports", **settings: Any) -> Case:
-    mode_given = None if settings.pop("left_open", False) else mode
-    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=mode_given, **{**SHORT, **settings})
+    chosen_mode = None if settings.pop("left_open", False) else mode
+    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=chosen_mode, **{**SHORT, **settings})
     return Case(build, x or 0.0, y, inductive, 20, links=a, mode=mode)
 
 
 def beliefs(x: float | None, a: float, y: float, mode: str, **settings: Any) -> Case:
-    mode_given = None if settings.pop("left_open", False) else mode
-    build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=mode_given, rounds=4, **settings)
+    chosen_mode = None if settings.pop("left_open", False) else mode
+    build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=chosen_mode, rounds=4, **settings)
     # Of 60 people's public features the regression alone is taken, which no seed decides.
     trains = x is None or ("reading" in settings and x < INF)
     return Case(build, x or 0.0, y, "never", 20, trains, links=a, mode=mode)

@@ -81,5 +81,5 @@ def task_of(*fields: dict[str, Any], **changes: Any) -> Task:
 
 
 def opening_of(task: Task, *nonces: bytes) -> Opening:
-    nonce_texts = [nonce.hex() for nonce in nonces or (os.urandom(16),)]
-    return Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": nonce_texts}), task)
+    hex_nonces = [nonce.hex() for nonce in nonces or (os.urandom(16),)]
+    return Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": hex_nonces}), task)

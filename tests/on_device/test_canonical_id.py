@@ -38,9 +38,9 @@ def test_what_people_cannot_tell_apart_has_one_form(first: str, other: str) -> N
 def test_what_people_can_tell_apart_has_two() -> None:
     ids = ("anna", "anne", "Anna B", "Anna C", "zo\u00eb", "zoe", "1", "01", "\u0131lk", "ilk", "\u4e00", "a.b", "a-b")
     require_distinct(ids)
-    assert len({canonical_id(each_id) for each_id in ids}) == len(ids)
-    for each_id in ids:
-        assert canonical_id(canonical_id(each_id)) == canonical_id(each_id)
+    assert len({canonical_id(spelling) for spelling in ids}) == len(ids)
+    for spelling in ids:
+        assert canonical_id(canonical_id(spelling)) == canonical_id(spelling)
 
 
 FORMS = """
@@ -70,9 +70,9 @@ def test_both_languages_make_the_same_form_of_every_character() -> None:
     # Planes 4 to 13 and most of 3 are empty in every version so far; planes 15 and 16 are private.
     for begin in (*range(0, 0x34000, 16), *range(0xE0000, 0xE1000, 16)):
         letters = [chr(code) for code in range(begin, begin + 16)]
-        accepted_each = [accepted("a" + letter) for letter in letters]
-        assigned += bytes(accepted_each)
-        block = "".join(letter + "\u0301" for letter, is_known in zip(letters, accepted_each, strict=True) if is_known)
+        accepts = [accepted("a" + letter) for letter in letters]
+        assigned += bytes(accepts)
+        block = "".join(letter + "\u0301" for letter, is_known in zip(letters, accepts, strict=True) if is_known)
         forms.update((canonical_id(block + "a") + "\n").encode() if block else b"")
     script = FORMS % (BUNDLE.parent / "people.js").as_uri()
     run = subprocess.run([node(), "--input-type=module"], input=script, capture_output=True, text=True, check=True)

@@ -73,7 +73,7 @@ def test_lists_of_everybody_have_the_likelihood_of_adjacency_rr(mode: str) -> No
     law, task = AdjacencyRR(epsilon=1.0, nodes=PEOPLE, mode=mode), task_of(links(PEOPLE, "1", mode), people=PEOPLE)
     friends = {number: [(number + 1) % PEOPLE, (number - 1) % PEOPLE] for number in range(PEOPLE)}
     reports = [sent(task, number, {"links": friends[number]}, SECRETS[number]) for number in range(PEOPLE)]
-    lists = [np.flatnonzero(bits_of) for bits_of in reports]
+    lists = [np.flatnonzero(reported_bits) for reported_bits in reports]
     starts = torch.tensor([0, *np.cumsum([len(friend_list) for friend_list in lists])])
     collected = EdgeReports(starts, torch.from_numpy(np.concatenate(lists).astype(np.int32)))
     edges = torch.tensor([[person, other] for person, friend_list in friends.items() for other in friend_list]).T

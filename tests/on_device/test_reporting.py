@@ -203,8 +203,8 @@ def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:
 
 def test_a_report_has_one_encoding_and_a_tag() -> None:
     task = task_of(label())
-    body_of = answer(task, task.person(3, NONCES[0]), {"label": "sad"}, SECRET)
-    sent = report(task.hash, 1, body_of.body, SECRET, KEY)
+    prepared = answer(task, task.person(3, NONCES[0]), {"label": "sad"}, SECRET)
+    sent = report(task.hash, 1, prepared.body, SECRET, KEY)
     data = sent.to_bytes()
     assert read(data) == (sent, len(data)) and read(b"x" + data + data, 1)[0] == sent
     assert sent.is_by(KEY, 1) and not sent.is_by(SECRET, 1) and not sent.is_by(KEY, 2)

@@ -60,14 +60,14 @@ def own_folder(folder: Path) -> Path:
 
 def records(content: bytes) -> bytes:
     """The payload of a W&B file, whose blocks of 32 KiB cut records in two."""
-    records_read, place = b"", 7
+    payload, place = b"", 7
     while place + 7 <= len(content):
         if 32768 - place % 32768 < 7:
             place += 32768 - place % 32768
         length = int.from_bytes(content[place + 4 : place + 6], "little")
-        records_read += content[place + 7 : place + 7 + length]
+        payload += content[place + 7 : place + 7 + length]
         place += 7 + length
-    return records_read
+    return payload
 
 
 def everything(folder: Path) -> bytes:

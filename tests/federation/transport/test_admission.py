@@ -105,13 +105,13 @@ HELLO = b"\x16\x03\x01\x00\x05hello"
 
 def read(connection: socket.socket, size: int) -> bytes:
     """Return that many bytes, or fewer where the connection ends; "cut" where it was cut off."""
-    data_read = b""
+    received = b""
     try:
-        while len(data_read) < size and (data := connection.recv(size - len(data_read))):
-            data_read += data
+        while len(received) < size and (data := connection.recv(size - len(received))):
+            received += data
     except ConnectionError:
         return b"cut"
-    return data_read
+    return received
 
 
 @pytest.fixture(params=["unix", "a path too long"])

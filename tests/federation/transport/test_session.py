@@ -122,10 +122,10 @@ def test_others_are_told_why_a_party_stopped_and_nothing_of_its_data(
     parties = run_all(place, holder2={"build": partial(_stops, error, place, "holder2")})
     assert parties["holder2"].error is error
     for name in ("server", "holder1"):
-        error_text = str(parties[name].error)
+        text = str(parties[name].error)
         assert isinstance(parties[name].error, PeerError)
-        assert error_text.startswith(f"holder2: stopped: {WHY[why]}")
-        assert "17" not in error_text and "42" not in error_text
+        assert text.startswith(f"holder2: stopped: {WHY[why]}")
+        assert "17" not in text and "42" not in text
     assert not place.sent or all(me == "holder1" for me, _, _ in place.sent)
 
 

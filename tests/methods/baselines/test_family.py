@@ -196,9 +196,9 @@ def with_stand_in(labelled_people: Graph, kind: str, **settings: Any) -> Any:
 @pytest.mark.parametrize(("dimension", "codes"), [(6, [3, 1, 1, 1, 0]), (3, [2, 1, 1, 1, 0]), (1, [0, 0, 0, 0, 0])])
 def test_degrees_are_one_hot_and_the_last_code_stands_for_all_larger_ones(dimension: int, codes: list[int]) -> None:
     centred, offset = stand_in_features("degree", STAR, dimension, 0)
-    codes_of: Any = centred.toarray() + offset  # type: ignore[union-attr]
-    assert codes_of.argmax(axis=1).tolist() == codes and codes_of.sum(axis=1).tolist() == [1.0] * 5
-    assert set(np.unique(codes_of)) <= {0.0, 1.0}
+    one_hot: Any = centred.toarray() + offset  # type: ignore[union-attr]
+    assert one_hot.argmax(axis=1).tolist() == codes and one_hot.sum(axis=1).tolist() == [1.0] * 5
+    assert set(np.unique(one_hot)) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize("kind", STAND_INS)

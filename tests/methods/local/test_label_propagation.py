@@ -131,8 +131,8 @@ def reports() -> Tensor:
 
 
 def pooled(labels: Tensor | None = None, own: Topology | None = None, **options: Any) -> Pool:
-    options_of = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
-    return pool_labels(topology() if own is None else own, reports() if labels is None else labels, **options_of)
+    settings = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
+    return pool_labels(topology() if own is None else own, reports() if labels is None else labels, **settings)
 
 
 def sound(pool: Pool) -> bool:

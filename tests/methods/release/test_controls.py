@@ -112,11 +112,11 @@ def test_what_would_protect_again_or_did_not_publish_is_refused(name: str) -> No
 
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:
     graph, out = released_made.graph(), released(edges="edge-rand", epsilon_a=30.0)
-    structure_kept = kept_structure(graph, out)
-    assert structure_kept is not None
-    assert structure_kept.curator["overlap"]["common"] == structure_kept.curator["overlap"]["true"]
-    assert structure_kept.curator["distance_of_released"]["edges"] == 0
-    statistics = with_statistics(out, structure_kept).release.statistics
+    compared = kept_structure(graph, out)
+    assert compared is not None
+    assert compared.curator["overlap"]["common"] == compared.curator["overlap"]["true"]
+    assert compared.curator["distance_of_released"]["edges"] == 0
+    statistics = with_statistics(out, compared).release.statistics
     assert statistics["released"]["edges"] == pairs_of(out, public=True).shape[1] + pairs_of(out, public=False).shape[1]
     assert "truth" not in statistics and "overlap" not in statistics
     assert kept_structure(graph, released(epsilon_a=math.inf)) is None

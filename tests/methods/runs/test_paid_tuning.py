@@ -149,10 +149,10 @@ def test_a_budget_that_cannot_pay_reads_no_data(kind: str) -> None:
 
 def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
     ledger = Ledger.open({"edges": (6.0, 1e-4)})
-    ledger_after = tuned("gap by edge", ledger=ledger).method.ledger
-    assert ledger_after.total("edges") == pytest.approx((4.0, 1e-5)) and ledger_after.budget == ledger.budget
+    charged = tuned("gap by edge", ledger=ledger).method.ledger
+    assert charged.total("edges") == pytest.approx((4.0, 1e-5)) and charged.budget == ledger.budget
     with pytest.raises(BudgetError):
-        tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=ledger_after, split=cm.split_of(cm.graph()))
+        tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=charged, split=cm.split_of(cm.graph()))
 
 
 @pytest.mark.parametrize(

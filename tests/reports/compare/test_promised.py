@@ -79,5 +79,5 @@ def test_where_nothing_is_protected_each_row_says_what_is_open_to_whom() -> None
 
 
 def another() -> Guarantee:
-    protecting_too = (guarantee for guarantee in wholes() if guarantee.protects and not guarantee.parts)
-    return next(guarantee for guarantee in protecting_too if guarantee.unit != protecting().unit)
+    protected = (guarantee for guarantee in wholes() if guarantee.protects and not guarantee.parts)
+    return next(guarantee for guarantee in protected if guarantee.unit != protecting().unit)
