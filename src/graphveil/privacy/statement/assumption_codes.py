@@ -366,8 +366,8 @@ _FEDERATION: Final = (
         "opens-all-shares",
         "all parties are told who trains and who validates; else holders send each other nothing but uniform shares, "
         "but the label holder is shown the last hidden layer without noise, in each step of those who train, now and "
-        "then of those who validate and once of everybody, which tells of the others' features; the server deals masks, "
-        "and is told which rounds validate best",
+        "then of those who validate and once of everybody, which tells of the others' features; the server deals "
+        "masks, and is told which rounds validate best",
         means="What mode all-shares opens to whom.",
         breaks="the server colludes with a holder",
         backed_by="tests/federation/modes/test_all_shares.py",
