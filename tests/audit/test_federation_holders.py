@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from torch import Tensor
 
 from graphveil.audit.federation.views import audit_holders
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.truncation import DealtKeys
-from graphveil.federation.modes import linear_server
 
 Patch = pytest.MonkeyPatch
 CASES = [("shared-linear", 2, 0), ("shared-linear", 3, 1), ("shared-linear", 4, 2), ("paper", 2, 1), ("paper", 3, 0)]
@@ -55,32 +52,12 @@ def pulls_shared_by_the_second_alone(patch: Patch) -> None:
     expanded(patch, lambda label: None if label.startswith("A ") else label)
 
 
-def dealt(patch: Patch, own: MaskKey) -> None:
-    """Truncations with another key of the server's own."""
-    real = linear_server.deal_truncation
-
-    def deal(keys: DealtKeys, *rest: Any) -> Any:
-        return real(replace(keys, own=own), *rest)
-
-    patch.setattr(linear_server, "deal_truncation", deal)
-
-
-class Nothing(MaskKey):
-    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.zeros(shape, dtype=torch.int64)
-
-
-class Same(MaskKey):
-    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        return super().expand("always", shape)
-
-
 def parts_sent_unmasked(patch: Patch) -> None:
-    dealt(patch, Nothing(bytes(32)))
+    expanded(patch, lambda label: None if label.startswith("r' ") else label)
 
 
 def one_mask_of_all_parts(patch: Patch) -> None:
-    dealt(patch, Same(bytes(32)))
+    expanded(patch, lambda label: "r' always" if label.startswith("r' ") else label)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +66,7 @@ def one_mask_of_all_parts(patch: Patch) -> None:
         (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
         (likenesses_masked_like_features, "masked shares 1 and 3 from holder2 to holder1"),
         (weights_masked_like_columns, "masked shares 0 and 2 from holder2 to holder1"),
-        (parts_sent_unmasked, "masks of the server's parts"),
+        (parts_sent_unmasked, "the server's parts"),
         (one_mask_of_all_parts, "parts from one to the next"),
     ],
 )

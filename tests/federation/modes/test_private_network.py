@@ -102,7 +102,7 @@ def test_connections_are_not_read_and_a_guess_reads_its_own_row_alone() -> None:
     other = features.clone()
     other[-1] = -50 * features[-1]
     first, second = (
-        private_guesses(x, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
+        private_guesses(x, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))[0]
         for x in (features, other)
     )
     assert (first != second).nonzero().flatten().tolist() in ([], [N - 1])

@@ -20,7 +20,6 @@ from graphveil.federation.core.rows import REST, TRAIN, Rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, unpacked
-from graphveil.federation.crypto.truncation import DealtKeys
 from graphveil.federation.effects import Program, Receive, advance
 from graphveil.federation.modes.linear import hops_of, last_hops_of
 from graphveil.federation.modes.propagation import scaled_rows, serve_walks, transition_matrix
@@ -42,10 +41,8 @@ class Dealt:
         keys = {sent.to: unpacked(sent.body)[0] for _, _, sent in run.messages if sent.kind == "mask-keys"}
         announced = {sent.kind: sent.body for _, _, sent in run.messages if sent.to == setting.server}
         rows = Rows(NODES, announced["labelled-rows"], announced["validation-rows"])
-        # The server's own key is of masks of truncations, which no product has.
-        dealt = DealtKeys(keys, MaskKey(bytes(32)))
         walks = [*hops_of(setting, rows), *last_hops_of(setting, rows)]
-        serving = serve_walks(setting.names, dealt, setting.entries, walks, NODES)
+        serving = serve_walks(setting.names, keys, setting.entries, walks, NODES)
         return Dealt(run, setting, rows, keys, _answered(serving, run, setting.server))
 
     def summed(self, label: str, shape: tuple[int, ...]) -> Tensor:

@@ -43,6 +43,7 @@ from graphveil.audit.federation.views import (
     apart,
     hidden_words,
     judged,
+    sent_parts,
     sizes_of_messages,
     too_small,
 )
@@ -55,12 +56,10 @@ from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape
 from graphveil.federation.crypto.masks import MaskKey, as_message, unpacked
-from graphveil.federation.crypto.truncation import DealtKeys
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.modes.linear import last_hops_of
 from graphveil.federation.modes.linear_predict import rows_of
-from graphveil.federation.modes.linear_server import input_masks
 from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
 from graphveil.federation.predicting import (
     People,
@@ -400,7 +399,7 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
             words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [apart(whole[a], whole[b])]
     # Corrections for two colluders' products of their own matrices are made of their own keys.
     own = (holders - 1) * (holders - 2) * {"paper": 1, "all-shares": 1 + setting.model.hops}.get(mode, 0)
-    words |= _parts(first) if mode == "shared-linear" else {}
+    words |= sent_parts(first.run, setting) if mode == "shared-linear" else {}
     findings = [f"{same - own} messages follow from what they were dealt"] if same != own else []
     return audit_uniform(_named(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
 
@@ -419,18 +418,6 @@ def _beside(predicted: Predicted, before: Mapping[str, State], victim: str, to: 
         for place, walk in enumerate(predicted.walks):
             y[place] = y[place] + own[place] + walk.mask(predicted.keys[name], EVERYBODY, name)
     return [x, w, *y]
-
-
-def _parts(predicted: Predicted) -> dict[str, list[Tensor]]:
-    """Return what covers the server's parts of truncated numbers, by itself and from one truncation to the next."""
-    setting = predicted.setting
-    sent = predicted.run.bodies(0, "correction")[setting.server, setting.names[0], "correction"][::2]
-    # The server's own key is of masks of truncations, which no product has.
-    inputs = input_masks(setting, rows_of(EVERYBODY, _NEW), DealtKeys(predicted.keys, MaskKey(bytes(32))))
-    parts = [inputs, *(predicted.part(walk) for walk in predicted.walks[:-1])]
-    masks = [body - part for body, part in zip(sent, parts, strict=True)]
-    again = [apart(before, after) for before, after in itertools.pairwise(masks)]
-    return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}
 
 
 def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed: int = 0) -> Audit:

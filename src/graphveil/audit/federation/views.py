@@ -16,7 +16,7 @@ All holders but one put together what they were dealt, drew and received (`audit
              the one alone: all that the one and the server send them moves by uniform words, or they could unmask it
     beside   so do masked shares of the one plus the others' own shares of the same secret
     once     so do these from one message to the next, or in paper mode from round to round: no mask is used twice
-    parts    what the server sends for a truncation, less its part of the number: uniform, and never the same twice
+    parts    what the server sends for a truncation: uniform, and never under the same masks twice
 
 The server is not among them: together they hold all masks.  Whatever is uniform is tested by the
 highest and the lowest bits.
@@ -44,10 +44,8 @@ from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, times_of
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Send
 from graphveil.federation.modes.all_shares_arithmetic import features_of
-from graphveil.federation.modes.linear import hops_of, last_hops_of
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.source.randomness import UInt64Array
 
@@ -321,7 +319,7 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
     if mode == "shared-linear":
-        words |= _once(run, setting, victim_name) | _parts(Dealt.read(run, setting))
+        words |= _once(run, setting, victim_name) | sent_parts(run, setting)
     else:
         words |= _by_round(run, setting, victim_name)
     # Corrections for two colluders' products of their own matrices are made of their own keys, and stay as they were.
@@ -416,21 +414,14 @@ def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]
     return words
 
 
-def _parts(dealt: Dealt) -> dict[str, list[Tensor]]:
-    """Return what covers the server's parts of truncated numbers, by itself and from one truncation to the next."""
-    run, setting, rows = dealt.run, dealt.setting, dealt.rows
-    first, rounds = setting.names[0], (0, setting.publications + 1)
-    # Two for each truncation: the part with its mask, then what is left of the mask's high bits.
-    sent = [run.bodies(round, "correction")[setting.server, first, "correction"][::2] for round in rounds]
-    u = dealt.summed("P", (len(rows.some), setting.columns))
-    t = u[rows.places(TRAIN)].T.contiguous()
-    units = ring.encode(run.states[setting.rounds][setting.server]["memory/best"], setting.protocol.bits)
-    hops = [dealt.parts[walk.name] for walk in hops_of(setting, rows)]
-    last = [dealt.parts[walk.name] for walk in last_hops_of(setting, rows)[:-1]]
-    # Of X W the part is not computed again: what it is sent with must be uniform like all corrections.
-    own = [[*hops, ring.matmul(u, t)], [ring.matmul(t, units), torch.zeros_like(sent[1][1]), *last]]
-    masks = [
-        body - part for bodies, parts in zip(sent, own, strict=True) for body, part in zip(bodies, parts, strict=True)
-    ]
-    again = [apart(before, after) for before, after in itertools.pairwise(masks)]
-    return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}
+def sent_parts(run: Run, setting: Setting) -> dict[str, list[Tensor]]:
+    """Return the server's parts of truncated masks, by themselves and from one truncation to the next.
+
+    Args:
+        run: in mode "shared-linear", or a prediction of it.
+        setting: the agreed run.
+    """
+    way = setting.server, setting.names[0], "correction"
+    sent = [body for round in (0, setting.publications + 1) for body in run.bodies(round, way[2]).get(way, [])]
+    again = [apart(before, after) for before, after in itertools.pairwise(sent)]
+    return {"the server's parts": sent, "the server's parts from one to the next": again}

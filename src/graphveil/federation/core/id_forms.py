@@ -2,9 +2,11 @@
 
     exact       the text as it is, but for encodings of the same accents (`crypto.psi`)
     canonical   as the collector tells people apart: NFKC, no capitals, no spaces, nothing invisible
-    email       canonical, and NAME@DOMAIN; at gmail.com also no dots in the name and nothing from a "+" on
+    email       canonical, and NAME@DOMAIN; at gmail.com also no dots in the name and nothing from a "+" on, and
+                googlemail.com is gmail.com
 
-Source of the last: Unified ID 2.0, "Normalization and Encoding": elsewhere two such addresses may be two people's.
+Sources of the last: Unified ID 2.0, "Normalization and Encoding"; Gmail Help, "Dots don't matter in Gmail addresses":
+elsewhere two such addresses may be two people's.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from graphveil.errors import DataError
 from graphveil.federation.crypto.masks import as_message
 
 EXACT = "exact"
-_ONE_MAILBOX = "gmail.com"
+#: Two names of one mail service: the same name at both is one mailbox.
+_ONE_MAILBOX = ("gmail.com", "googlemail.com")
 _DIGEST = 16
 
 
 def _email(id: str) -> str:
     name, _, domain = canonical_id(id).partition("@")
-    if domain == _ONE_MAILBOX:
-        name = name.partition("+")[0].replace(".", "")
+    if domain in _ONE_MAILBOX:
+        name, domain = name.partition("+")[0].replace(".", ""), _ONE_MAILBOX[0]
     if not name or not domain or "@" in domain:
         raise DeviceError("bad-ids", f"the id {id!a} is not an address NAME@DOMAIN")
     return f"{name}@{domain}"

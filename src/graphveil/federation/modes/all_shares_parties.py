@@ -25,7 +25,7 @@ from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, se
 from graphveil.federation.crypto.products import Masked as MaskedMatrices
 from graphveil.federation.crypto.products import multiply as multiply_constant
 from graphveil.federation.crypto.ring import FRACTION_BITS, RingMatrix, encode, matmul
-from graphveil.federation.crypto.truncation import DealtKeys, Scale, deal_truncation, truncate_shared
+from graphveil.federation.crypto.truncation import Scale, deal_truncation, truncate_shared
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.federation.modes.all_shares_arithmetic import Masked, Multiply, features_of, means_of
 from graphveil.federation.modes.holder import ring_matrix
@@ -188,7 +188,7 @@ class DealerArithmetic:
 
     def __init__(self, constants: Dealer, keys: Mapping[str, _Keys], lefts: Lefts, *, randomness: Randomness) -> None:
         self._constants, self._keys, self._lefts = constants, keys, lefts
-        self._cuts = DealtKeys({name: own.cut for name, own in keys.items()}, MaskKey.fresh(randomness))
+        self._cuts = {name: own.cut for name, own in keys.items()}
         self._names = _Names()
 
     def public(self, values: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ class SizeArithmetic:
     def cut(self, share: Tensor, scale: Scale) -> Program[Tensor]:
         yield from ()
         first, *other_holders = self.names
-        self.sent["correction", self.server, first] += 2 * share.numel() * _WORD
+        self.sent["correction", self.server, first] += share.numel() * _WORD
         for name in other_holders:
             self.sent["masked-sum", name, first] += share.numel() * _WORD
             self.sent["safe-bits", first, name] += -(-share.numel() // 8)

@@ -77,23 +77,6 @@ class DealerView:
         """Return V_k of a product with S, int64 [n, d], zero outside the holder's columns."""
         return walk.mask(self.keys[name], self.rows.nodes, name)
 
-    def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
-        """Return the sum of r_k of a truncation as far as it was dealt: the server adds a part that it deals to nobody.
-
-        Args:
-            step: as of `truncation.truncate_shared`.
-            shape: of what is truncated.
-        """
-        return self._cut(f"r {step}", shape)
-
-    def cut_share(self, step: str, shape: tuple[int, ...]) -> Tensor:
-        """Return the sum of r'_k of a truncation: less it, what holders but the first get, as far as nobody adds to it.
-
-        Args:
-            step, shape: as of `cut_mask`.
-        """
-        return self._cut(f"r' {step}", shape)
-
     def share_of_a(self, name: str, round: int) -> Tensor:
         """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].
 
@@ -117,7 +100,3 @@ class DealerView:
     def part(self) -> Tensor:
         """U V, the server's part of Z_0, int64 [m, h]."""
         return ring.matmul(self.summed("P"), self.summed("W"))
-
-    def _cut(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        other_holders = self.setting.names[1:]
-        return torch.stack([self.keys[name].expand(label, shape) for name in other_holders]).sum(dim=0)

@@ -21,7 +21,8 @@ from graphveil.federation.core.networks import Combination, apart
 from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, Rows, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.truncation import DealtKeys, deal_truncation
+from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.truncation import deal_truncation
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes import propagation
 from graphveil.federation.modes.linear import hops_of, last_hops_of
@@ -89,14 +90,14 @@ class _Dealt:
 
     run: states.RunContext
     rows: Rows
-    keys: DealtKeys
+    keys: Mapping[str, MaskKey]
     parts: Mapping[str, Tensor] = field(repr=False)
     gram: Tensor = field(repr=False)
     u: Tensor = field(repr=False)
     z: Tensor = field(repr=False)
 
 
-def summed_masks(keys: DealtKeys, label: str, shape: tuple[int, ...]) -> Tensor:
+def summed_masks(keys: Mapping[str, MaskKey], label: str, shape: tuple[int, ...]) -> Tensor:
     """Return the sum of all holders' masks of a label, int64 of this shape.
 
     Args:
@@ -104,7 +105,7 @@ def summed_masks(keys: DealtKeys, label: str, shape: tuple[int, ...]) -> Tensor:
         label: of the masks.
         shape: of each.
     """
-    return torch.stack([key.expand(label, shape) for key in keys.holders.values()]).sum(dim=0)
+    return torch.stack([key.expand(label, shape) for key in keys.values()]).sum(dim=0)
 
 
 def _open(run: states.RunContext, nodes: int, rows: int) -> Program[_Dealt]:
@@ -244,7 +245,7 @@ def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setti
 def _send_share(dealt: _Dealt, a: Tensor, label: str) -> Program[None]:
     """Share A among all holders: rows of equal labels are alike, and all shares but any one are uniform together."""
     second, words = dealt.run.setting.names[1], _units(a, dealt.run.setting)
-    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.holders.items() if name != second]
+    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.items() if name != second]
     yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
 
 
@@ -276,7 +277,9 @@ def _deal_rest(dealt: _Dealt, memory: _Memory) -> Program[None]:
     yield from deal_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
 
 
-def deal_inputs(setting: Setting, rows: Rows, keys: DealtKeys, parts: Mapping[str, Tensor]) -> Program[None]:
+def deal_inputs(
+    setting: Setting, rows: Rows, keys: Mapping[str, MaskKey], parts: Mapping[str, Tensor]
+) -> Program[None]:
     """Take part in the products of X W and its hops but the last.
 
     Args:
@@ -303,15 +306,15 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
     yield Send(setting.label_holder, "hidden", hidden)
 
 
-def input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
+def input_masks(setting: Setting, rows: Rows, keys: Mapping[str, MaskKey]) -> Tensor:
     """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h].
 
     Args:
         setting: the agreed run.
         rows: which are opened.
-        dealt: keys.
+        keys: that were dealt.
     """
-    keys, first = dealt.holders, hops_of(setting, rows)[0]
+    first = hops_of(setting, rows)[0]
     shape = (setting.columns, setting.model.width)
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
     product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)

@@ -27,7 +27,6 @@ from torch import Tensor
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape, hide
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
-from graphveil.federation.crypto.truncation import DealtKeys
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
@@ -161,16 +160,16 @@ class Walker:
         return ring.matmul(matrix, share + inner) + self.given[walk.name]
 
 
-def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[DealtKeys]:
+def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[str, MaskKey]]:
     """The server's side: send every holder a new key; return all of them.
 
     Args:
         names: the holders in order.
         randomness: of the keys.
     """
-    keys = DealtKeys({name: MaskKey.fresh(randomness) for name in names}, MaskKey.fresh(randomness))
+    keys = {name: MaskKey.fresh(randomness) for name in names}
     for name in names:
-        yield Send(name, "mask-keys", packed([keys.holders[name]]))
+        yield Send(name, "mask-keys", packed([keys[name]]))
     return keys
 
 
@@ -211,7 +210,7 @@ def open_walker(
 
 
 def serve_walks(
-    names: Sequence[str], keys: DealtKeys, entries: Mapping[str, int], walks: Sequence[Walk], nodes: int
+    names: Sequence[str], keys: Mapping[str, MaskKey], entries: Mapping[str, int], walks: Sequence[Walk], nodes: int
 ) -> Program[dict[str, Tensor]]:
     """The server's set-up: return its part of each product, int64 [rows, d], by name.
 
@@ -229,7 +228,7 @@ def serve_walks(
     pairs = (
         (
             [matrix],
-            [torch.stack([walk.mask(keys.holders[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks],
+            [torch.stack([walk.mask(keys[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks],
         )
         for i, matrix in zip(names, hidden, strict=True)
     )

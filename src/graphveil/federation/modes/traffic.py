@@ -290,9 +290,9 @@ def _masked_left(server: str, left: LeftMatrix) -> Iterator[Flow]:
 
 
 def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:
-    """The dealer's two parts to the first holder, masked sums to it, and from it a bit a number to each other."""
+    """The dealer's part to the first holder, masked sums to it, and from it a bit a number to each other."""
     first, *other_holders = setting.names
-    yield Flow(when, "correction", setting.server, first, 2 * numbers * WORD)
+    yield Flow(when, "correction", setting.server, first, numbers * WORD)
     for name in other_holders:
         yield Flow(when, "masked-sum", name, first, numbers * WORD)
         yield Flow(when, "safe-bits", first, name, -(-numbers // 8))

@@ -430,8 +430,8 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             (),
             means="The row of the last hidden layer that is computed for one node from all holders' data: opened to "
             "the label holder without noise, so that epsilon is infinite.",
-            limits="Nothing of it is protected: in each step for who trains, now and then for who validates, at the "
-            "end for everybody.",
+            limits="Nothing of it is protected: in each step for who trains, now and then for who validates, and at "
+            "the end for everybody.",
             backed_by="tests/federation/modes/test_all_shares.py",
             less="nothing of it has noise, and everybody's data move it",
             heading="row",
