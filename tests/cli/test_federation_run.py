@@ -26,7 +26,7 @@ from graphveil.graphs import load_graph
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.log import TranscriptFile
 from tests.cli.conftest import Answer, Terminal
-from tests.federation.crypto.test_keys import made as certificate
+from tests.federation.crypto.test_keys import identity_files as certificate
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
 from tests.federation.test_predicting import without

@@ -28,7 +28,7 @@ from graphveil.reports.federation.review import (
     reviewed,
 )
 from graphveil.reports.federation.verify import verified
-from tests.federation.crypto.test_keys import made
+from tests.federation.crypto.test_keys import identity_files
 
 HOLDERS = ["clinic=127.0.0.1:2=30", "bank=127.0.0.1:3=40"]
 
@@ -89,7 +89,7 @@ def test_what_was_not_reviewed_is_not_signed_and_changes_since_the_last_agreemen
 @pytest.mark.parametrize(("days", "lines"), [(-1, ["ended"]), (29, ["ends"]), (31, [])])
 def test_certificates_near_their_end_are_named(days: int, lines: list[str], tmp_path: Path) -> None:
     agreement = agreement_in(parties(tmp_path / "run") / "bank" / FILE)
-    old = replace(agreement.parties[1], certificate=made(days)["certificate.pem"].decode())
+    old = replace(agreement.parties[1], certificate=identity_files(days)["certificate.pem"].decode())
     named = ending_soon(replace(agreement, parties=(agreement.parties[0], old, agreement.parties[2])))
     assert len(named) == len(lines)
     assert all(f"the certificate of clinic {line} on 20" in name for line, name in zip(lines, named, strict=True))
