@@ -47,11 +47,13 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
         holding: its features and edges, rows in the order that all share.
     """
     programs: dict[str, Callable[[RunContext, Holding], Program[Any]]] = {
+        "individual": holder,
+        "paper": holder,
         "guesses": guessing_holder,
         "shared-linear": linear_holder,
         "all-shares": all_shares_holder,
     }
-    return programs.get(run.setting.protocol.mode, holder)(run, holding)
+    return programs[run.setting.protocol.mode](run, holding)
 
 
 def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]:
@@ -62,13 +64,14 @@ def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]
         nodes: n, rows that all holders share.
         rows: how many of them train; -1 where only the label holder knows.
     """
-    if run.setting.protocol.mode == "guesses":
-        return guessing_server(run)
     programs: dict[str, Callable[[RunContext, int, int], Program[Any]]] = {
+        "individual": embedding_server,
+        "paper": embedding_server,
+        "guesses": lambda run, nodes, rows: guessing_server(run),
         "shared-linear": linear_server,
         "all-shares": all_shares_server,
     }
-    return programs.get(run.setting.protocol.mode, embedding_server)(run, nodes, rows)
+    return programs[run.setting.protocol.mode](run, nodes, rows)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphveil.audit.federation.views import ALLOWED
 from graphveil.errors import InputError
-from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
+from graphveil.federation import predicting
+from graphveil.federation.core import guarantees
+from graphveil.federation.core.setting import _READERS, MODES, OPTIONS, Member, Setting
+from graphveil.reports.federation.plan import SENT
 
 BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
 
@@ -99,3 +103,9 @@ def test_labels_are_heard_through_randomized_response(epsilon_y: float) -> None:
     else:
         ratio = float(channel.max() / channel.min())
         assert ratio == pytest.approx(math.exp(epsilon_y), rel=1e-6)
+
+
+def test_every_table_has_every_mode() -> None:
+    """A mode that is added to the list and forgotten in a table must not run, or be priced, as another one."""
+    for table in (_READERS, guarantees._UNITS, guarantees._WHO, predicting._MODES, SENT, ALLOWED):
+        assert table.keys() == MODES.keys()

@@ -21,13 +21,21 @@ from graphveil.privacy.statement.unit import (
 _TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
 _ALONE = (assume("holder-randomizes-alone"),)
 _AGREED = (assume("shared-ids-public"), assume("agreed-before-data"), assume("runs-add-up"))
-#: What leaves in modes that publish no embeddings.
-_UNITS = {"guesses": GUESS, "all-shares": HIDDEN_ROW}
-#: Who reads the labels of training nodes from gradients, in each mode that does not send them.
+#: What leaves in each mode.
+_UNITS = {
+    "individual": EMBEDDING_ROW,
+    "paper": EMBEDDING_ROW,
+    "guesses": GUESS,
+    "shared-linear": EMBEDDING_ROW,
+    "all-shares": HIDDEN_ROW,
+}
+#: Who reads the labels of training nodes from gradients, in each mode; "" where they are sent, or nobody does.
 _WHO = {
-    "shared-linear": "the server",
     "individual": "the server and the holders",
     "paper": "the server and the holders",
+    "guesses": "",
+    "shared-linear": "the server",
+    "all-shares": "",
 }
 
 
@@ -40,7 +48,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     """
     guesses, labels = setting.protocol.mode == "guesses", setting.reader == "the label holder"
     return Guarantee(
-        unit=person_of(setting) if setting.person else _UNITS.get(setting.protocol.mode, EMBEDDING_ROW),
+        unit=person_of(setting) if setting.person else _UNITS[setting.protocol.mode],
         relation="replace",
         model="vertical",
         epsilon=setting.privacy.epsilon,
@@ -63,7 +71,7 @@ def _facts(setting: Setting) -> Iterator[Assumption]:
         yield assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
     elif mode == "guesses":
         yield assume("labels-given")
-    elif mode in _WHO:
+    elif _WHO[mode]:
         yield assume("labels-in-gradients", who=_WHO[mode])
     if setting.person:
         degree = setting.privacy.degree_bound

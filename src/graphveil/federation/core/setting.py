@@ -34,6 +34,15 @@ from graphveil.privacy.statement.assumption import OPENS
 
 #: What each mode opens to whom, as printed with every guarantee.
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
+_READERS: Mapping[str, str] = MappingProxyType(
+    {
+        "individual": "the server",
+        "paper": "the server",
+        "guesses": "the label holder",
+        "shared-linear": "the server",
+        "all-shares": "the label holder",
+    }
+)
 #: The unit of epsilon: one published row or guess, or one person at one holder.
 UNITS = ("publication", "person")
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
@@ -363,7 +372,7 @@ class Setting:
     @property
     def reader(self) -> str:
         """Who reads what holders publish."""
-        return "the label holder" if self.protocol.mode in ("guesses", "all-shares") else "the server"
+        return _READERS[self.protocol.mode]
 
     @property
     def label_channel(self) -> Tensor:

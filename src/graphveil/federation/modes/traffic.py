@@ -6,7 +6,7 @@ Bytes of bodies, without frames, greetings and acknowledgements; alignment apart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
@@ -81,15 +81,14 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
     """
     mode, looked = setting.protocol.mode, rows if validation is None else validation
     times = {ONCE: 1, ROUND: setting.publications, LOOK: setting.looked, LAST: 1}
-    if mode == "guesses":
-        flows = _guesses(setting, nodes, rows)
-    elif mode == "shared-linear":
-        flows = _linear(setting, nodes, rows, looked)
-    elif mode == "all-shares":
-        flows = _all_shares(setting, nodes, rows, looked)
-    else:
-        flows = _embeddings(setting, nodes, rows, looked)
-    return Traffic(tuple(flows), times)
+    flows_of: Mapping[str, Callable[[Setting, int, int, int], Iterator[Flow]]] = {
+        "individual": _embeddings,
+        "paper": _embeddings,
+        "guesses": _guesses,
+        "shared-linear": _linear,
+        "all-shares": _all_shares,
+    }
+    return Traffic(tuple(flows_of[mode](setting, nodes, rows, looked)), times)
 
 
 def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
@@ -125,7 +124,7 @@ def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
     return Traffic(tuple(flows), {ONCE: 1, LAST: 1})
 
 
-def _guesses(setting: Setting, nodes: int, rows: int) -> Iterator[Flow]:
+def _guesses(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     """A label and a guess of every node, for each holder but one."""
     for name in setting.names:
         yield Flow(ONCE, "aligned", name, setting.server, WORD)
