@@ -26,7 +26,7 @@ from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.node_sums import VoteRecipe
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.progap import ProgapRecipe
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, GapSettings
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import Recipe
@@ -247,7 +247,8 @@ SIZED = social_graph(60, average_degree=6, dimension=30, classes=4, seed=1).sche
 @pytest.mark.parametrize("recipe", [GapRecipe(), ProgapRecipe(), VoteRecipe()], ids=lambda recipe: recipe.kind)
 def test_sizes_are_those_of_the_networks(recipe: Recipe, weights: str, hidden: int, hops: int) -> None:
     """The price has in it how often noise is drawn: a plan that counted otherwise would tell another epsilon."""
-    settings = CuratorSettings(hidden=hidden, hops=hops, weights=weights)
+    rows = "published" if weights == ATTENTION else "labelled"
+    settings = GapSettings(hidden=hidden, hops=hops, weights=weights, rows=rows)
     built = recipe.networks(settings, SIZED, batch_norm=False)
     assert recipe.sizes(settings, SIZED) == [parameters_of(network) for network in built]
     # Attention trains on edges, in steps of its own: a plan counts no epochs for it.

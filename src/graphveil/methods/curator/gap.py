@@ -62,7 +62,7 @@ class GapRecipe(Recipe):
         return [
             encoder_size(schema.dimension, hidden, classes),
             *([pair_attention_size(hidden, classes)] if settings.weights == ATTENTION else []),
-            hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
+            hop_classifier_size([hidden, *[self.columns(settings, schema)] * settings.hops], hidden, classes),
         ]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, PooledSettings
+from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.stages import Recipe
 from graphveil.methods.curator.stages.training import (
@@ -59,7 +59,7 @@ class Pool:
     weights: tuple[float, ...]
 
 
-def settled(options: PooledOptions, unit: str | None) -> dict[str, Any]:
+def settled(options: Mapping[str, Any], unit: str | None) -> dict[str, Any]:
     """Return settings with `pooling` and `rows`, by default "stages" and "labelled", where nodes are protected "none"
     and "published", beside which the former are refused. Rows are as published too where weights compare them, and
     where people of another graph are to be predicted, of whom no label is known.

@@ -67,7 +67,7 @@ class PublicPart:
             domain: the protected pairs.
         """
         sent = messages(self.people, self.evidence)
-        members = mask_of(domain.ids, self.people.nodes)[:, None]
+        members = mask_of(torch.from_numpy(domain.ids), self.people.nodes)[:, None]
         inside, density = members * sent, pairs.shape[1] / max(1, domain.size)
         # By the number of published edges and not by the mechanism: of trees and largest pairs it is right as well.
         evenly = density * members * (inside.sum(dim=0) - inside - neighbour_sums(self.pairs, inside))
