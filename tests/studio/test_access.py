@@ -241,11 +241,14 @@ def test_a_link_in_a_folder_leads_nowhere(here: Open) -> None:
     (folder / "run" / "result.json").write_text("{}")
     (folder / "run" / "picture.json").symlink_to(outside)
     (folder / "run" / "card.md").symlink_to(here.studio.root.state / "studio.sqlite")
+    # A run itself links to what its public part holds.
+    (folder / "run" / "ledger.json").symlink_to("result.json")
     (folder / "graph.toml" / "nodes.csv").write_text("id\n")
     outside.write_text('private = []\nclasses = ["a", "b"]\nrange = [0, 1]\nname = "OUTSIDE"\n')
     assert here.page.ask("GET", "/api/runs/result.json").status == 404
     assert here.page.ask("GET", "/api/runs/run/files/card.md").status == 404
-    assert here.page.get("/api/runs/run")["files"] == ["result.json"]
+    assert here.page.ask("GET", "/api/runs/run/files/ledger.json").body == b"{}"
+    assert here.page.get("/api/runs/run")["files"] == ["ledger.json", "result.json"]
     assert here.page.get("/api/runs/run/graph")["nodes"] == []
     assert [source["state"] for source in here.page.get("/api/folders")["data"]] == ["tables"]
     assert not any(b"OUTSIDE" in reply.body for reply in here.page.seen)

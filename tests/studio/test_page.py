@@ -96,10 +96,11 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     )
     assert browser.ask("return document.querySelectorAll('.chart:has(.area):has(table)').length") == 3
     officer.presses("More settings")
+    assert browser.ask("return document.querySelector('[data-key=epsilon]').value") == "2"
     officer.fills_in("epochs", "60")
     officer.sees("settings: epochs 60", "--epochs 60")
     look(officer, seen, "budget")
-    in_docs(officer, "studio-budget.png", "How much may be learned?", 850)
+    in_docs(officer, "studio-budget.png", "How much may be learned?", 690)
     officer.presses("Download plan.md")
     officer.presses("Download plan.json")
     assert officer.clicks < 25

@@ -68,11 +68,11 @@ class FinishedWork:
         return [name for name in FILES if self.file(name) is not None]
 
     def file(self, name: str) -> Path | None:
-        """Return a file that a page may download, by its name in `FILES`; None where there is none."""
+        """Return a file that a page may download, by its name in `FILES`, its links resolved; None for none."""
         if name not in FILES:
             return None
         places = (self.folder / name, self.folder / "public" / name)
-        return next((place for place in places if self.root.holds(place)), None)
+        return next((place.resolve() for place in places if self.root.holds(place)), None)
 
     def attacks(self) -> list[str]:
         return sorted(file.stem.removeprefix("attack-") for file in self.folder.glob("attack-*.json"))

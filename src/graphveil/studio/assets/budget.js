@@ -85,6 +85,7 @@ function slider(app, key, epsilon, moved, marks) {
   });
   control.addEventListener("change", () => {
     app.change({ settings: { ...app.choices.settings, [key]: stops[Number(control.value)].epsilon } });
+    for (const same of document.querySelectorAll(`[data-key=${key}]`)) same.value = short(stops[Number(control.value)].epsilon);
     moved();
   });
   tell();
@@ -103,10 +104,9 @@ function form(app, replan, again, wanted) {
   };
   const control = (group) => ({ key, default: usual, allowed, help }) => {
     const [value, blank] = [String(app.choices[group]?.[key] ?? ""), usual === null ? "as advised" : String(usual)];
-    const changed = set(group, key);
     const input = allowed.length
-      ? select([["", blank], ...allowed.map((name) => [name, name])], value, changed)
-      : el("input", { value, placeholder: blank, spellcheck: "false", autocomplete: "off", change: (event) => changed(event.target.value) });
+      ? select([["", blank], ...allowed.map((name) => [name, name])], value, set(group, key))
+      : el("input", { value, placeholder: blank, spellcheck: "false", autocomplete: "off", "data-key": key, change: (event) => set(group, key)(event.target.value) });
     return field(key === "unit" ? "What shall be hidden (unit)" : key, input, help);
   };
   const entries = [["settings", method.budgets], ["options", optionsOf(method)], ["settings", method.settings]];
