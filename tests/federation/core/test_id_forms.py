@@ -14,7 +14,11 @@ SPELLINGS = {
 }
 SAME = {
     "canonical": [("Ann B", "annb"), ("Ａｎｎ", "ann"), ("cafe\u0301", "CAF\u00c9"), ("x\u200b", "x")],
-    "email": [(" Ann@B.org", "ann@b.org"), ("A.n.n+news@GMail.com", "ann@gmail.com"), ("an.n@googlemail.com", "ann@gmail.com")],
+    "email": [
+        (" Ann@B.org", "ann@b.org"),
+        ("A.n.n+news@GMail.com", "ann@gmail.com"),
+        ("an.n@googlemail.com", "ann@gmail.com"),
+    ],
 }
 
 

@@ -97,7 +97,7 @@ class EmbeddingHolder(PublishesRows):
 
     Attributes:
         rest: rows of those who neither train nor validate, in the round that validated best so far, float32 [n - m, h].
-        kept: the weights that made them.
+        best: the weights that made them.
     """
 
     propagation: Propagation
@@ -106,16 +106,16 @@ class EmbeddingHolder(PublishesRows):
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
     rest: Tensor
-    kept: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    best: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
 
     def weights(self) -> dict[str, Tensor]:
-        """Return copies of all weights of now, as `kept`."""
+        """Return copies of all weights of now, as `best`."""
         named = {**states.module_state("propagation", self.propagation), **self.first.weights()}
         return {f"{KEPT}{name}": value.clone() for name, value in named.items()}
 
     def state(self) -> dict[str, Tensor]:
         state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)
-        state |= self.first.state() | states.publishers_state(self.publishers) | {"rest": self.rest, **self.kept}
+        state |= self.first.state() | states.publishers_state(self.publishers) | {"rest": self.rest, **self.best}
         return state | (self.head.state() if self.head is not None else {})
 
     def restored(self, state: states.State) -> EmbeddingHolder:
@@ -126,8 +126,8 @@ class EmbeddingHolder(PublishesRows):
         states.load_publishers(self.publishers, state)
         if self.head is not None:
             self.head.load(state)
-        kept = {name: value for name, value in state.items() if name.startswith(KEPT)}
-        return replace(self, rest=state["rest"], kept=kept)
+        best = {name: value for name, value in state.items() if name.startswith(KEPT)}
+        return replace(self, rest=state["rest"], best=best)
 
 
 def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]:
@@ -155,7 +155,7 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
         if head is not None:
             yield from head.answer(setting, round)
         if setting.looks(round) and int((yield Receive(setting.server, "best-round", (1,)))):
-            party = replace(party, rest=h[rows.rest].detach(), kept=party.weights())
+            party = replace(party, rest=h[rows.rest].detach(), best=party.weights())
         gradient = torch.zeros_like(h)
         gradient[rows.train] = yield Receive(
             setting.server, "embedding-gradient", (len(rows.train), setting.model.width)
