@@ -309,12 +309,12 @@ def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[s
             steps = rows.double() / (to.clip * 2.0**-to.bits)
             if float((steps - steps.round()).abs().max()) > 1e-3:
                 findings.append(f"{kind} of {sender} lie off the grid of their noise")
-            recognised = too_small(moved, math.sqrt(2.0) * to.sigma * to.clip)
+            weak = too_small(moved, math.sqrt(2.0) * to.sigma * to.clip)
         else:
             # The same of both keys by chance alone: whatever the guess is, no likelier than this.
             chance = float(channel.square().sum(dim=1).max())
-            recognised = stats.binom.sf(int((moved == 0).sum()) - 1, len(moved), chance) < LEVEL
-        if recognised:
+            weak = stats.binom.sf(int((moved == 0).sum()) - 1, len(moved), chance) < LEVEL
+        if weak:
             findings.append(f"{kind} of {sender} have less noise than was agreed")
     return findings
 
