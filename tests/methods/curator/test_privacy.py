@@ -127,6 +127,7 @@ def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str
     assert unit in found.unit.text
     assert says in found.sentence()
     assert (found.against.code, found.assumes[0].code) == ("all-but-curator", "node-set-public")
+    assert found.assumption("trained-once")
     assert Guarantee.from_dict(found.to_dict()) == found
 
 

@@ -20,10 +20,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
-from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
+from graphveil.privacy import Assumption, Budget, Guarantee, Ledger, Spend, assume
+from graphveil.privacy.statement.old_texts import assumption_of
 from graphveil.runtime.late import Tensor, torch
 
 
@@ -42,6 +44,9 @@ class Reports(Collection, Protocol):
         """What devices have paid, None in a simulation."""
 
 
+_START: Final = assume("start-public")
+#: What a guarantee leans on where a user sets a parameter, because training starts from it or reads by it.
+_BROUGHT: Final = MappingProxyType({"start": _START, "backbone": _START, "statistics": assume("statistics-public")})
 Value = TypeVar("Value")
 Collected = TypeVar("Collected", bound=Collection)
 
@@ -54,10 +59,12 @@ class Account:
 
     Attributes:
         collections: digests of the collections that the ledger has paid for.
+        assumes: what was declared of how the method came by its settings, on which its guarantee leans.
     """
 
     ledger: Ledger
     collections: frozenset[str] = frozenset()
+    assumes: tuple[Assumption, ...] = ()
 
     def __copy__(self) -> Account:
         return self
@@ -106,12 +113,25 @@ class Account:
         self.remember(collected.digest)
         return collected
 
+    def leaning(self, guarantee: Guarantee, parameters: Mapping[str, Any]) -> Guarantee:
+        """Return a guarantee with what it leans on beside mechanisms: what a user brought, how settings were chosen.
+
+        Args:
+            guarantee: of the mechanisms.
+            parameters: of the method.
+        """
+        brought = (fact for name, fact in _BROUGHT.items() if parameters.get(name) is not None)
+        # Where nothing is protected there is no promise that could lean on anything.
+        more = () if guarantee.unprotected else (*brought, *self.assumes)
+        return replace(guarantee, assumes=tuple(dict.fromkeys((*guarantee.assumes, *more))))
+
     def remember(self, digest: str) -> None:
         """Remember a collection that has just been paid for and made."""
         self.collections |= {digest}
 
     def facts(self) -> dict[str, Any]:
-        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
+        noted = {"assumes": [fact.sentence for fact in self.assumes]} if self.assumes else {}
+        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict(), **noted}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
         """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError without room.
@@ -171,7 +191,8 @@ class Account:
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:
-    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
+    assumes = tuple(map(assumption_of, facts.get("assumes", ())))
+    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())), assumes)
 
 
 def digest_of(parts: Mapping[str, Tensor]) -> str:
