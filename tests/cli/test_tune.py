@@ -10,6 +10,7 @@ import pytest
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.search import payable
 from graphveil.methods.runs.tuning import PROMISED
+from graphveil.privacy import assume
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
 from tests.pages import generated
@@ -82,7 +83,9 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
     assert (tmp_path / "found.search.log").is_file() and "2 trials proposed by random" in searched.json["notes"][0]
     words = ("--over", "hops=1,2", "--proxy", "social-100", "--out", tmp_path / "run", "--json")
     answer = type_in(*GAP, *words).json
-    assert "assumes that social-100 is public and was chosen without looking at social-200" in answer["notes"][0]
+    public = assume("proxy-public", graph="social-100").sentence
+    files = [(tmp_path / "run/public" / name).read_text() for name in ("guarantee.json", "card.md")]
+    assert public in answer["guarantee"]["assumes"] and all(public in text for text in files)
     assert answer["options"]["proxy"] == "social-100"
     (row,) = answer["ledger"]["spends"]
     assert row["epsilon"] == 4.0 and "law" not in row["parameters"]

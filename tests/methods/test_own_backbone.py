@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods import DPMLP, LPGNN, ClassSums, Solitude, load_method
-from graphveil.privacy import SeededRandomness
+from graphveil.methods import DPMLP, LPGNN, SAGE, ClassSums, LabelPool, Solitude, load_method
+from graphveil.methods.registry import plan
+from graphveil.privacy import Guarantee, SeededRandomness, assume
 from tests.methods import curator_made, links_made, made
 
 GRAPH = made.graph()
@@ -89,6 +90,11 @@ def fitted(case: Case, module: nn.Module) -> Any:
     return case.build(backbone=module).fit(case.graph, randomness=SeededRandomness(1))
 
 
+def begun(plain: Guarantee) -> Guarantee:
+    """The same guarantee, which leans on where weights come from: a module may have been fitted to these people."""
+    return replace(plain, assumes=(*plain.assumes, assume("start-public")))
+
+
 @ALL
 def test_it_is_trained_as_a_copy_at_the_same_price(name: str) -> None:
     case = CASES[name]
@@ -98,7 +104,7 @@ def test_it_is_trained_as_a_copy_at_the_same_price(name: str) -> None:
     for mine, first in zip(module.state_dict().values(), case.module().state_dict().values(), strict=True):
         assert torch.equal(mine, first)
     plain = case.build().fit(case.graph, randomness=SeededRandomness(1))
-    assert method.guarantee == plain.guarantee and method.ledger == plain.ledger
+    assert method.guarantee == begun(plain.guarantee) and method.ledger == plain.ledger
     weights = method.result.network.weights
     moved = [key for key, value in module.state_dict().items() if not torch.equal(weights[f"module.{key}"], value)]
     assert any("weight" in key for key in moved)
@@ -111,7 +117,7 @@ def test_it_comes_back_with_the_module_alone(name: str, tmp_path: Path) -> None:
     file = method.save(tmp_path)
     load = LOADS[name.split()[0]]
     again = load(file, backbone=case.module())
-    assert torch.equal(again.predict_proba(), method.predict_proba())
+    assert torch.equal(again.predict_proba(), method.predict_proba()) and again.guarantee == method.guarantee
     assert again.get_params().keys() == method.get_params().keys()
     for without in (load, load_method):
         with pytest.raises(ModelFileError, match=r"holds weights of a module of yours, \w+; load it with backbone="):
@@ -130,6 +136,19 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_paid(name: str) ->
     with pytest.raises(InputError, match="backbone: it cannot read rows of"):
         method.fit(case.graph, randomness=SeededRandomness(1))
     assert method.ledger.spends == ()
+
+
+def test_whoever_is_given_a_start_says_what_that_leans_on(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"split": made.split_of(GRAPH), "randomness": SeededRandomness(1)}
+    mlp = partial(DPMLP, epsilon=4.0, passes=1, hidden=4)
+    pool = partial(LabelPool, epsilon_y=2.0)
+    for build, given in ((mlp, {"backbone": nn.Linear(D, C)}), (pool, {"start": "public"})):
+        method, plain = build(**given).fit(GRAPH, **how), build().fit(GRAPH, **how)
+        assert method.guarantee == begun(plain.guarantee) and method.guarantee.epsilon == plain.guarantee.epsilon
+        backbone = {name: value for name, value in given.items() if name == "backbone"}
+        assert type(method).load(method.save(tmp_path), **backbone).guarantee == method.guarantee
+    assert not SAGE(backbone=rows(D), epochs=1).fit(GRAPH, **how).guarantee.assumes, "nothing is promised"
+    assert plan("class-sums", GRAPH, {"epsilon": 1.0, "start": "public"}).guarantee.assumption("start-public")
 
 
 def test_private_edges_are_not_handed_to_a_module() -> None:

@@ -7,7 +7,7 @@ Importing this loads no class: no torch, no SciPy, no compiler.  A new method is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -228,4 +228,4 @@ def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> P
     settled = family.used_settings(estimator, method.settle(settings))
     require_trainable(method, graph)
     planned: Plan = family.plan(name, estimator, graph, settled)
-    return planned
+    return replace(planned, guarantee=estimator.account.leaning(planned.guarantee, estimator.parameters()))

@@ -128,6 +128,7 @@ def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str
     assert unit in guarantee.unit.text
     assert says in guarantee.sentence()
     assert (guarantee.against.code, guarantee.assumes[0].code) == ("all-but-curator", "node-set-public")
+    assert guarantee.assumption("trained-once")
     assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.local.plan import report_advice, split_advice
 from graphveil.methods.local.question import QuestionPrivacy, answered, read_statistics
 from graphveil.methods.registry import plan
-from graphveil.privacy import SeededRandomness, compose
+from graphveil.privacy import SeededRandomness, assume, compose
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.accounting.report_bound import best_accuracy, report_information
 from graphveil.privacy.statement.unit import USER_FEATURES, USER_LABEL
@@ -99,6 +100,17 @@ def test_a_question_that_the_graph_cannot_be_asked_is_refused_before_anything_is
 def test_statistics_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="statistics"):
         read_statistics(text, 3, 2)
+
+
+def test_declared_statistics_are_assumed_to_be_public(tmp_path: Path) -> None:
+    graph = made.graph()
+    plain, declared = (
+        ASKED(seed=0, statistics=text).fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+        for text in (None, "0.9,0.1;0.2,0.8;0.5,0.5")
+    )
+    expected = (*plain.guarantee.assumes, assume("statistics-public"))
+    assert declared.guarantee == replace(plain.guarantee, assumes=expected)
+    assert LabelPropagation.load(declared.save(tmp_path)).guarantee == declared.guarantee
 
 
 def test_statistics_are_shares_and_rule_nothing_out() -> None:

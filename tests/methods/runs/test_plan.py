@@ -259,6 +259,7 @@ class Promise:
 
 
 LOCAL = {"reports-once", "participation-public"}
+CURATOR = {"node-set-public", "trained-once"}
 PROMISES = {
     "lpgnn": Promise(
         *("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 2.0}, {"features", "label"}, "replace", "local", 3.0, DEVICES),
@@ -282,25 +283,25 @@ PROMISES = {
     ),
     "gap": Promise(
         *("gap", {"epsilon": 2.0}, {"edge"}, "add/remove", "central", 2.0, CURATED),
-        *({"node-set-public", "features-and-labels-open"}, "curator", {"joint-privacy"}),
+        *(CURATOR | {"features-and-labels-open"}, "curator", {"joint-privacy"}),
     ),
     "gap, nodes": Promise(
         *("gap", {"epsilon": 8.0, "unit": "node", "degree_bound": 5}, {"features", "label", "edge"}, "add/remove"),
-        *("central", 8.0, CURATED, {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
+        *("central", 8.0, CURATED, CURATOR | {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
     ),
     "node-sums": Promise(
         *("node-sums", {"epsilon": 8.0, "degree_bound": 5}, {"features", "label", "edge"}, "add/remove"),
-        *("central", 8.0, CURATED, {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
+        *("central", 8.0, CURATED, CURATOR | {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
     ),
     "gap, promised degrees": Promise(
         *("gap", {"epsilon": 8.0, "unit": "node", "degree_bound": 5, "rule": "declared"}),
         *({"features", "label", "edges"}, "add/remove", "central", 8.0, CURATED),
-        *({"degree-promised"}, "curator", {"lists-cut"}),
+        *(CURATOR | {"degree-promised"}, "curator", {"lists-cut"}),
     ),
     **{
         name: Promise(
             *(name, {"epsilon": 8.0, **more}, {"edge"}, "add/remove", "central", 8.0, CURATED),
-            *({"features-and-labels-open"}, "curator"),
+            *(CURATOR | {"features-and-labels-open"}, "curator"),
         )
         for name, more in {
             **{name: {} for name in ("progap", "class-sums", "lpgnet", "gcon", "eclipse", "caribou")},
@@ -309,7 +310,7 @@ PROMISES = {
     },
     "dp-mlp": Promise(
         *("dp-mlp", {"epsilon": 8.0}, {"features", "label"}, "add/remove", "central", 8.0, CURATED),
-        *({"joint-privacy", "node-set-public"}, "curator", {"lists-cut", "degree-promised"}),
+        *(CURATOR | {"joint-privacy"}, "curator", {"lists-cut", "degree-promised"}),
     ),
     "heterorr": Promise(
         *("heterorr", {"epsilon_x": 1.0, "epsilon_a": 2.0, "epsilon_y": 2.0}, {"features", "label", "edge"}),

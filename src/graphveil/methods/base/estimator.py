@@ -7,9 +7,8 @@
     train           post-processing of what was collected; most may do so again and again at no privacy cost
     probabilities   [n, c] about the people of the collection, or about other ones; takes what `says_who` names
 
-People are asked once, whoever asks.  A clone therefore shares the account of its original: a second collection from the
-same people is refused, or charged where room was declared; and neither a clone nor a fitted estimator takes other
-settings, because trying settings on the same people is what `methods.runs.tuning` does at one price.
+People are asked once, whoever asks.  A clone shares the account of its original: a second collection from the same
+people is refused, or charged where room was declared. Settings are tried by `methods.runs.tuning` alone.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ class Estimator:
         by_blocks, trains_by_blocks, predicts_by_blocks: whether `collect`, whether `train`, and whether
             `probabilities` (for people outside the collection) takes an `engine`: they work on blocks of rows.
         account: what was paid so far, and what for.
-        lift: accuracy above the best control, where `methods.runs.experiment.run` measured it with controls, else None;
-            never saved, since it is measured against true labels.
+        lift: accuracy above the best control where a run measured it, else None; never saved: it takes true labels.
 
     Example:
         >>> from graphveil.graphs import load_graph
@@ -119,7 +117,7 @@ class Estimator:
         @property
         def several(self) -> bool: ...
         @property
-        def guarantee(self) -> Guarantee: ...
+        def mechanism_guarantee(self) -> Guarantee: ...
         @property
         def epsilon_relationship(self) -> float | None: ...
         @property
@@ -260,6 +258,11 @@ class Estimator:
     # ---- what it says of itself ----
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What was paid for protects, and all that this leans on; raises InputError before fitting."""
+        return self.account.leaning(self.mechanism_guarantee, self.parameters())
+
+    @property
     def own_rows(self) -> bool:
         """Whether each row of the predictions is for that node's eyes alone."""
         return False
@@ -332,8 +335,7 @@ class Estimator:
         """Change settings before fitting.
 
         Raises:
-            InputError: for an unknown setting or value; or when people may have been asked for this account: it is
-                fitted, or a clone, which shares the account of its original.
+            InputError: for an unknown setting or value; once fitted; or of a clone, whose account is its original's.
         """
         params = self.get_params()
         require_parameters(type(self), changes)
@@ -446,10 +448,8 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
 
 
 def class_of(model: Estimator) -> type[Estimator]:
-    """Return the class whose fixed settings are those of a model: the one that fixes, then the one that has, most.
-
-    Files hold all settings and no name of a class: several classes fix settings of one.
-    """
+    """Return the class whose fixed settings are a model's: the one that fixes, then the one that has, most."""
+    # Files hold all settings and no name of a class: several classes fix settings of one.
     base, used = type(model), model.parameters()
 
     def fit(kind: type[Estimator]) -> tuple[int, int]:

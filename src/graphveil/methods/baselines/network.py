@@ -59,7 +59,7 @@ class PlainNetwork(LPGNN):
         return {"backbone": self.backbone, **asdict(self.settings), **self._given}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """That nothing is protected; of a published graph, what its release protects."""
         return self.result.published or unprotected(self.settings.model)
 

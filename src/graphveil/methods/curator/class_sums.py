@@ -325,7 +325,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         return {**budget, "noise": self.noise, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What the publication protects."""
         return self.result.guarantee
 
@@ -358,7 +358,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             **network_facts(fitted.network),
             **backbone_facts(self.backbone),
             **self.account.facts(),
-            "guarantee": fitted.guarantee.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, network_tensors(fitted.network))
 

@@ -261,7 +261,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
         return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What the training protects."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void, edges=False)
@@ -287,7 +287,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
             "history": [asdict(epoch) for epoch in fitted.history],
             "void": fitted.void,
-            "ledger": self.account.ledger.to_dict(),
+            **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         # Without scores of the training nodes: each is a function of that node's own features, which noise on weights

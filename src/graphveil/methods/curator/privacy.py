@@ -430,7 +430,7 @@ class CuratorPrivacy:
         return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
     def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[Assumption, ...]:
-        assumed = [assume("node-set-public")]
+        assumed = [assume("node-set-public"), assume("trained-once")]
         if not self.nodes:
             private = [part for part in schema.private if part != "edges"]
             declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""

@@ -184,7 +184,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return self.result.variant
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What all that was collected so far protects."""
         fitted = self.result
         nodes, ledger = len(fitted.probabilities), self.account.ledger

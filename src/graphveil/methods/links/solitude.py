@@ -335,7 +335,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What all that was collected so far protects."""
         fitted = self.result
         nodes, ledger = len(fitted.network.logits), self.account.ledger

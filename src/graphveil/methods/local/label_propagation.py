@@ -297,7 +297,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return self.result.variant
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What the collection that was fitted protects; of a published graph, what its release protects."""
         fitted = self.result
         return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)

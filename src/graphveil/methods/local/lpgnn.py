@@ -312,7 +312,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         return {**privacy, **more, **asdict(self.settings), **self._given}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What all that was collected so far protects; of a published graph, what its release protects."""
         fitted = self.result
         if fitted.published is not None:

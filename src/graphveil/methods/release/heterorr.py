@@ -314,7 +314,7 @@ class HeteroRR(Publisher):
         return self.network.schema
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What the release protects."""
         self._require_fitted()
         return self.network.guarantee
@@ -332,8 +332,8 @@ class HeteroRR(Publisher):
         self._require_fitted()
         network, mine = self.network, self.account
         facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
-        facts |= {"ledger": mine.ledger.to_dict()}
-        facts |= {"collections": sorted(mine.collections | network.account.collections)}
+        facts |= {**mine.facts(), "collections": sorted(mine.collections | network.account.collections)}
+        facts |= {"guarantee": self.guarantee.to_dict()}
         # What was predicted, with or without the network: nothing else of it is asked again.
         answers = {} if self.reading is None else {"logits": self.reading.scores}
         return Stored(facts, network.tensors() | answers)

@@ -11,8 +11,9 @@ that learns their noise, spread over edges into its targets, meets more than a p
     for each candidate: train on the proxy, as it would be trained on the private graph, noise included
     keep the best on the proxy's validation labels  ->  one training on the private graph
 
-The guarantee is that of the one training. It leans on two things that no program can check: that the proxy is public,
-and that it was chosen without looking at the private graph. Nothing of the proxy is protected.
+The guarantee is that of the one training. It leans on what no program can check, and says so: that the proxy is public,
+and that it was chosen without looking at the private graph. A proxy that shares ids with it is refused. Nothing of the
+proxy is protected.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.value.value import fingerprint
 from graphveil.methods.base.network.network import UnreachedError
+from graphveil.methods.base.people.people import shared_ids
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
-from graphveil.privacy import Randomness
+from graphveil.privacy import Randomness, assume
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 TRIALS = 20
@@ -228,6 +230,7 @@ def tune_by_proxy(
     # The easiest mistake, and the worst: all trials would then read the private graph at the price of one.
     if fingerprint(proxy, key) == fingerprint(graph, key):
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
+    _require_other_people(proxy, graph)
     apart = random_split(proxy, seed)
     if not bool(apart.val.any()):
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
@@ -244,14 +247,24 @@ def tune_by_proxy(
     best = max(judged, key=lambda trial: trial.score)
     # The one training on private data: the account is opened here and pays once.
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
+    method.account.assumes += (assume("proxy-public", graph=proxy.schema.name),)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:
         progress(Progress(proposed.total + 1, proposed.total + 1))
     public, private = proxy.schema.name, graph.schema.name
     count = trials_words(len(judged), sampler)
-    how = (
-        f"tuned on {public}, {count}, then trained once on {private}: the guarantee is that of the one training and "
-        f"assumes that {public} is public and was chosen without looking at {private}"
-    )
+    how = f"tuned on {public}, {count}, then trained once on {private}: the guarantee is that of the one training"
     met = f"met {100 * best.score:.1f} % of the validation labels of {public}"
     return Tuned(method, best.settings, tuple(judged), how, met)
+
+
+def _require_other_people(proxy: Graph, graph: Graph) -> None:
+    """Refuse a proxy with people of the private graph, as far as ids tell: an older export of them, for one."""
+    shared = shared_ids(proxy, graph)
+    if shared:
+        raise InputError(
+            f"the proxy has {shared} of the private graph's ids",
+            where="--proxy",
+            allowed="a public graph of other people",
+            remedy="name another; if its ids are mere row numbers, begin each with a word of its own",
+        )

@@ -170,8 +170,36 @@ _WHO: Final = (
         breaks="two copies of the folder are used: each has the same budget, and nothing can see that",
         backed_by="docs/explanation/composition.md#one-report-per-person",
     ),
+    _says(
+        "start-public",
+        "what training starts from, a file or a module, was made without these data",
+        means="Epsilon is the price of what training reads, not of the weights that it was given.",
+        breaks="the weights were fitted to the same people before: they show them, whatever epsilon is",
+        backed_by="tests/methods/test_own_backbone.py",
+    ),
+    _says(
+        "statistics-public",
+        "how often each class gives each answer is public and was not read off the data",
+        means="Answers are read with shares that everybody may know.",
+        breaks="the shares were counted among the same people: predictions show them for nothing",
+        backed_by="tests/methods/local/test_answer_pool.py",
+    ),
+    _says(
+        "proxy-public",
+        "settings were chosen on {graph}, which is public, holds nobody of these data and was chosen without them",
+        means="Trials read that graph's true labels. Epsilon is the price of the one training that followed.",
+        breaks="it is an older export of the same people, or was chosen by looking at them: trials read those people",
+        backed_by="tests/methods/runs/test_tuning.py",
+    ),
 )
 _CURATOR: Final = (
+    _says(
+        "trained-once",
+        "the curator trains on these data once: what further runs spend adds up",
+        means="Epsilon is the price of this run alone.",
+        breaks="the same data are trained on again, with any method, and somebody quotes one epsilon",
+        backed_by="docs/explanation/composition.md#composition",
+    ),
     _says(
         "node-set-public",
         "the set of nodes is public, and who trains and who validates",

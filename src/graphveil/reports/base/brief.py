@@ -46,6 +46,9 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
         "changes-open": "that a value changed is NOT hidden",
         "others-declared": "that these people are new was declared, not checked",
         "rows-declared": "which row is whose was declared, not checked",
+        "start-public": "weights that were given were made without these data",
+        "statistics-public": "the statistics of answers are public",
+        "proxy-public": "the proxy is public and holds nobody of these data",
         "reports-handed-in": "reports that were handed in are not paid for here",
     }
 )

@@ -20,11 +20,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
 from graphveil.methods.base.people.one_process import OneProcess
-from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
+from graphveil.privacy import Assumption, Budget, Guarantee, Ledger, Spend, assume
+from graphveil.privacy.statement.old_texts import assumption_of
 from graphveil.runtime.late import Tensor, torch
 
 
@@ -43,6 +45,9 @@ class Reports(Collection, Protocol):
         """What devices have paid, None in a simulation."""
 
 
+_START: Final = assume("start-public")
+#: What a guarantee leans on where a user sets a parameter, because training starts from it or reads by it.
+_BROUGHT: Final = MappingProxyType({"start": _START, "backbone": _START, "statistics": assume("statistics-public")})
 Value = TypeVar("Value")
 Collected = TypeVar("Collected", bound=Collection)
 
@@ -56,10 +61,12 @@ class Account(OneProcess):
 
     Attributes:
         collections: digests of the collections that the ledger has paid for.
+        assumes: what was declared of how the method came by its settings, on which its guarantee leans.
     """
 
     ledger: Ledger
     collections: frozenset[str] = frozenset()
+    assumes: tuple[Assumption, ...] = ()
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -120,12 +127,25 @@ class Account(OneProcess):
         self.remember(collected.digest)
         return collected
 
+    def leaning(self, guarantee: Guarantee, parameters: Mapping[str, Any]) -> Guarantee:
+        """Return a guarantee with what it leans on beside mechanisms: what a user brought, how settings were chosen.
+
+        Args:
+            guarantee: of the mechanisms.
+            parameters: of the method.
+        """
+        brought = (fact for name, fact in _BROUGHT.items() if parameters.get(name) is not None)
+        # Where nothing is protected there is no promise that could lean on anything.
+        more = () if guarantee.unprotected else (*brought, *self.assumes)
+        return replace(guarantee, assumes=tuple(dict.fromkeys((*guarantee.assumes, *more))))
+
     def remember(self, digest: str) -> None:
         """Remember a collection that has just been paid for and made."""
         self.collections |= {digest}
 
     def facts(self) -> dict[str, Any]:
-        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
+        noted = {"assumes": [fact.sentence for fact in self.assumes]} if self.assumes else {}
+        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict(), **noted}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
         """Book a collection that was handed in, unless this account has paid for it.
@@ -194,7 +214,8 @@ class Account(OneProcess):
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:
-    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
+    assumes = tuple(map(assumption_of, facts.get("assumes", ())))
+    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())), assumes)
 
 
 def digest_of(parts: Mapping[str, Tensor]) -> str:

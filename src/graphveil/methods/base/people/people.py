@@ -187,6 +187,12 @@ class Records:
         return torch.tensor([self.places.get(name, -1) for name in names], dtype=torch.int64)
 
 
+def shared_ids(graph: Graph, other: Graph) -> int:
+    """Return how many people of two graphs have one id; 0 where a graph has no ids."""
+    first = {known_as(id) for id in node_names(graph) or ()}
+    return len(first.intersection(map(known_as, node_names(other) or ()))) if first else 0
+
+
 def pay_as_new(
     ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, reason: Assumption
 ) -> tuple[Ledger, frozenset[str]]:

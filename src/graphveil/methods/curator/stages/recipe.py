@@ -270,7 +270,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return {**privacy, **asdict(self.settings)}
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What all trainings and queries that were paid for protect."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)

@@ -172,7 +172,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
         return self.result.variant
 
     @property
-    def guarantee(self) -> Guarantee:
+    def mechanism_guarantee(self) -> Guarantee:
         """What the release protects."""
         return self.result.guarantee
 
@@ -187,7 +187,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
             "people": fitted.people,
             "variant": fitted.variant,
             **self.account.facts(),
-            "guarantee": fitted.guarantee.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, {"probabilities": fitted.probabilities})
 
