@@ -430,17 +430,15 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
     # Code is never read from a file: a module of the user's own must come from the user.
     if (own is None) != (backbone is None):
         contents = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
-        raise ModelFileError(
-            contents, where=str(path), remedy="load it with backbone=... as it was trained, or without"
-        )
+        remedy = "load it with backbone=... as it was trained, or without"
+        raise ModelFileError(contents, where=str(path), remedy=remedy)
     # A class that fixes settings of another saves what that one saves.
     base: Any = next(each for each in kind.__mro__ if "kind" in vars(each))
     build = base.restore if backbone is None else partial(base.restore, backbone=backbone)
     with restoring(path):
         restored: Estimator = build(Stored(facts, tensors))
     if kind is not base:
-        named = class_of(restored)
-        restored.__class__ = kind if issubclass(kind, named) else named
+        restored.__class__ = kind if issubclass(kind, named := class_of(restored)) else named
     # From the file and not from the model: copies of a model must not each have the whole budget.
     restored.ledger = ledger_of(path, facts)
     restored.recall(Path(path))
