@@ -58,21 +58,21 @@ class PublicPart:
         scores = train_experts(self.people, self.evidence, z, SumsSettings(seed=self.seed)).logits
         return torch.log_softmax(scores, dim=1)
 
-    def made_sums(self, pairs: Tensor, domain: PairDomain) -> Tensor:
+    def made_sums(self, released: Tensor, domain: PairDomain) -> Tensor:
         """Return what made edges say, as columns beside features [n, 2 c]: sums of neighbours' classes, less what as
         many evenly drawn pairs would bring; public neighbours are counted as they are.
 
         Args:
-            pairs: int64 [2, m], u < v, the pairs that were published as edges.
+            released: int64 [2, m], u < v, the pairs that were published as edges.
             domain: the protected pairs.
         """
         sent = messages(self.people, self.evidence)
         members = mask_of(torch.from_numpy(domain.ids), self.people.nodes)[:, None]
-        inside, density = members * sent, pairs.shape[1] / max(1, domain.size)
+        inside, density = members * sent, released.shape[1] / max(1, domain.size)
         # By the number of published edges and not by the mechanism: of trees and largest pairs it is right as well.
         evenly = density * members * (inside.sum(dim=0) - inside - neighbour_sums(self.pairs, inside))
         deviation = math.sqrt(density * (1 - density) * len(domain.ids) / self.people.classes)
-        sums = neighbour_sums(pairs, sent) - evenly + neighbour_sums(self.pairs, sent)
+        sums = neighbour_sums(released, sent) - evenly + neighbour_sums(self.pairs, sent)
         return models.beside([sums], deviation)
 
     def groups(self, *, of_judges: bool = True) -> Tensor:

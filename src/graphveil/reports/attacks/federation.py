@@ -68,7 +68,7 @@ def attack_folder(
         )
     setting = agreement.setting
     holdings = _holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
-    results = {}
+    results: dict[str, AttackResult] = {}
     for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
         progress(Progress(len(results), 1 + plain, f"simulating the federation, {label}"))
         run = simulated(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)

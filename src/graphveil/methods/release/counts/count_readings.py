@@ -160,8 +160,8 @@ class _Published:
         """Return the scores of experts on sums over made and public edges."""
         if self.part is None or self.domain is None:
             return []
-        pairs = self.graph.edge_index[:, ~self.graph.public_edges]
-        return [self.part.experts(self.part.made_sums(pairs[:, pairs[0] < pairs[1]], self.domain))]
+        edges = self.graph.edge_index[:, ~self.graph.public_edges]
+        return [self.part.experts(self.part.made_sums(edges[:, edges[0] < edges[1]], self.domain))]
 
     def public(self) -> list[Tensor]:
         """Return the scores of whatever needs no private edge and no private feature."""
