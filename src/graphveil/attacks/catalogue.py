@@ -169,9 +169,14 @@ def attack(name: str, target: Target) -> AttackResult:
     Raises:
         InputError: an attack that is unknown or does not fit the method.
     """
+    require_attack(name)
+    return ATTACKS[name].run(target)
+
+
+def require_attack(name: str) -> None:
+    """Refuse a name of no attack on a model, by InputError."""
     if name in FEDERATION_ATTACKS:
         # No other names: this one is right, and the nearest of the others is not what was meant.
         raise InputError(f"attack {name!r} is on a federation", remedy="name a folder from graphveil federation init")
     if name not in ATTACKS:
         raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
-    return ATTACKS[name].run(target)

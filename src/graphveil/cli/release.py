@@ -142,7 +142,6 @@ def release(
     # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
     with working() as progress, new_output(out, out, say=complain) as output, opened(engine_choice) as engine:
-        progress(Progress(0, 4, "reading the graph"))
         graph = choices.with_private_share(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )

@@ -190,11 +190,7 @@ class Jobs:
         return {str(file): file.stat().st_mtime_ns for file in files}
 
     def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
-        """Run a command's words at once and return its answer.
-
-        Raises:
-            Refusal: the command refuses, or takes so many seconds.
-        """
+        """Run a command's words at once and return its answer; Refusal: it refuses, or takes so many seconds."""
         if not self._places.acquire(timeout=seconds):
             raise Refusal("too-often", "other questions are being answered: ask again in a minute")
         folder = self.root.scratch / secrets.token_hex(8)

@@ -30,7 +30,8 @@ def compact_dense(values: np.ndarray) -> Features:
     counts = np.count_nonzero(values, axis=1)
     if counts.sum() >= SPARSE_BELOW * values.size:
         return np.ascontiguousarray(values, dtype=np.float32)
-    rows, columns = map(np.ascontiguousarray, np.nonzero(values))
+    # Copies: of two arrays side by side each has the other's stride, one of a single entry even where it is contiguous.
+    rows, columns = (places.copy() for places in np.nonzero(values))
     starts = np.concatenate([[0], np.cumsum(counts)])
     return SparseRows(values[rows, columns].astype(np.float32), columns, starts, (len(values), values.shape[1]))
 

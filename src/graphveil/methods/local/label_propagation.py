@@ -229,7 +229,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
         privacy = self.privacy
         return self.account.collect(
-            privacy.spends(graph.schema),
+            self.priced(graph),
             lambda: collect_answers(graph, split, privacy, randomness=randomness, engine=engine),
             check=lambda: self.require_served(graph),
         )

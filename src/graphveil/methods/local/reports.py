@@ -18,7 +18,7 @@ from graphveil.methods.base.people.released import (
     require_matching,
     topology_of,
 )
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, Spend
 from graphveil.runtime.progress import ProgressCallback
 
 
@@ -47,10 +47,14 @@ class ReportsEstimator(FittedEstimator[F], ABC):
             self.require_reached(graph, split)
 
         return self.account.collect(
-            self.privacy.spends(graph.schema),
+            self.priced(graph),
             lambda: randomize_people(graph, split, self.privacy, randomness=randomness, engine=engine),
             check=check,
         )
+
+    def priced(self, graph: Graph) -> tuple[Spend, ...]:
+        """Return what a collection costs: nothing on a release, whose publisher paid for everything in it."""
+        return () if getattr(graph, "release", None) is not None else self.privacy.spends(graph.schema)
 
     def require_reached(self, graph: Graph, split: Split) -> None:
         """Refuse a split whose labels cannot be learned from in this graph; which nodes send one is public."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from graphveil.attacks import AttackResult
-from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
+from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack, require_attack
 from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import as_it_is, published_edges, with_public_edges
 from graphveil.errors import InputError, WriteError
@@ -75,6 +75,7 @@ def attack_run(
     Raises:
         ModelFileError: there is no run; InputError for an unknown attack, or one that does not fit the method.
     """
+    require_attack(name)
     if (shadow is None) == (name == SHADOW):
         problem = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
         raise InputError(f"a graph of the adversary's own {problem}", where="--shadow")
