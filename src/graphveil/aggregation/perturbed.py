@@ -1,4 +1,4 @@
-"""Sums over neighbours with the noise that hides edges or nodes: the one place where edges are read.
+"""Sums over neighbours with the noise that hides edges or nodes; edges come as `ReceiverRows`, made in `publish`.
 
     Y = (S + Z) step,   S = exact integer sums of grid rows,   Z = round(N(0, (sigma / step)^2)) in each coordinate
 
@@ -57,7 +57,8 @@ _UP: Final = 1 + 1e-14
 
 
 def entries_of(unit: Unit, degree: int | None = None, relationships: int | None = None) -> int:
-    """How many rows of a sum one unit can change: one for each entry of A, but the k of one person share that one's.
+    """How many rows of a sum one unit can change: one for each entry of A; k edges of one person change k + 1,
+    the k others' rows and the person's own.
 
     Args:
         degree: the bound on a node's receivers, for "node" alone.

@@ -21,7 +21,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send, Wat
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
 SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
 #: Of keys and corrections of `hidden_matrix`: some bits of the corrections are always 0, all others look random.
-HALF = "for how many connections a node there is room; of them nothing without the key of the other side"
+HALF = "the agreed room for connections a node; about the connections nothing without the other side's key"
 SERVER, HOLDER, LABELS, ANYBODY = "server", "holder", "label holder", "all others"
 
 

@@ -300,8 +300,11 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, the others publish
-        who neither trains nor validates in one after; "shared-linear" multiplies them in one between, and saves that.
+        """Rounds of a run, with R publications:
+
+        guesses        1 + R      labels are given first
+        shared-linear  R + 1 + 1  then the rest is multiplied, and published
+        others         R + 1      then the rest is published
         """
         return self.publications + (2 if self.protocol.mode == "shared-linear" else 1)
 
@@ -311,7 +314,7 @@ class Setting:
 
     @property
     def looked(self) -> int:
-        """How often that is."""
+        """At how many publications validation nodes are looked at."""
         return math.ceil(self.publications / self.training.validate)
 
     @property

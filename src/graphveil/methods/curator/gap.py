@@ -12,7 +12,7 @@ classifier cost nothing; where nodes are, both train by private gradient descent
 mean divides by a private degree. m is ours, post-processing of the noisy sums: where people have many neighbours all
 sums point almost the same way, and the next sum would add up little but that. So is the label in R_0, which is public
 where edges are the unit: no encoder of features tells what features do not say. As published, and where nodes are
-protected, m is 0 and R_0 = X_0: a node's row is for that node alone, and a mean would carry it to everybody. Source:
+protected, m is 0 and R_0 = X_0: a node's row is for that node alone, and a mean would show it to everybody. Source:
 Sajadmanesh, Shamsabadi, Bellet, Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the
 unit that is named, exactly.
 """
