@@ -182,8 +182,9 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
     count = len(picture.places)
     # Where the order, the choice and the places of nodes follow from private edges, none of them is shown.
     is_open = bool(kinds) and len(kinds) == len(picture.edges)
-    order = np.arange(count) if is_open else np.random.default_rng(_SEED).permutation(count)
-    order = order[:MOST]
+    if picture.edges and not is_open and count < picture.total:
+        return _nothing("predictions are left out: who is in this sample follows from private edges")
+    order = (np.arange(count) if is_open else np.random.default_rng(_SEED).permutation(count))[:MOST]
     places = (
         [picture.places[node] for node in order] if is_open else _by_class([picture.predicted[node] for node in order])
     )
@@ -201,13 +202,12 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
 
 def _node(picture: Picture, node: int, place: tuple[int, int], *, hides_labels: bool, hides_parts: bool) -> Node:
     label = None if hides_labels or not picture.labels or picture.labels[node] < 0 else picture.labels[node]
-    predicted = picture.predicted[node]
     return Node(
         x=place[0],
         y=place[1],
-        predicted=predicted,
+        predicted=picture.predicted[node],
         label=label,
-        right=None if label is None else label == predicted,
+        right=None if label is None else label == picture.predicted[node],
         part=None if hides_parts or not picture.parts else picture.parts[node],
     )
 
