@@ -15,7 +15,7 @@ def picture(total: int, edges: dict[str, tuple[tuple[int, int], ...]]) -> Pictur
 
 
 @pytest.mark.parametrize(
-    ("total", "edges", "private", "shown"),
+    ("total", "edges", "private", "count"),
     [
         (3, EDGES, ["edges"], 0),  # chosen along private edges
         (2, EDGES, ["edges"], 2),  # everybody
@@ -24,8 +24,8 @@ def picture(total: int, edges: dict[str, tuple[tuple[int, int], ...]]) -> Pictur
     ],
 )
 def test_a_sample_that_follows_private_edges_is_left_out(
-    total: int, edges: dict[str, tuple[tuple[int, int], ...]], private: list[str], shown: int
+    total: int, edges: dict[str, tuple[tuple[int, int], ...]], private: list[str], count: int
 ) -> None:
     graph = _drawn(picture(total, edges), private)
-    assert len(graph.nodes) == shown and bool(graph.edges) == (bool(edges) and "edges" not in private)
-    assert shown or "follows from private edges" in graph.left_out[0]
+    assert len(graph.nodes) == count and bool(graph.edges) == (bool(edges) and "edges" not in private)
+    assert count or "follows from private edges" in graph.left_out[0]
