@@ -333,17 +333,6 @@ WORDS = {
 }
 #: The one field of the collector's JSON.
 IN_FILES = {"collection/service/models.py: asked"}
-#: Tests that are still to be renamed: they changed on other branches while the rest was.
-UNFINISHED = {
-    *(f"audit/test_federation{part}.py" for part in ("", "_holders", "_predictions")),
-    *(f"federation/{name}.py" for name in ("views", "core/test_bounds", "test_predicting", "transport/test_line")),
-    *(f"federation/modes/test_{name}.py" for name in ("guess_pool", "joined", "private_network")),
-    *("graphs/test_drafts.py", "graphs/test_sources.py"),
-    *("methods/made.py", "methods/advise/test_worlds.py", "methods/base/test_drop.py"),
-    *("methods/curator/test_gap.py", "methods/local/test_lpgnn.py"),
-    *(f"studio/{name}.py" for name in ("officer", "studios", "test_access", "test_commands", "test_document")),
-    *("studio/test_jobs.py", "studio/test_page.py"),
-}
 
 
 def names_bound(file: Path) -> set[str]:
@@ -369,4 +358,4 @@ def test_names_say_what_a_value_is() -> None:
 
 
 def test_names_in_tests_say_it_too() -> None:
-    assert {line.partition(":")[0] for line in named_by_words(TESTS)} <= UNFINISHED
+    assert named_by_words(TESTS) == set()

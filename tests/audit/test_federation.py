@@ -45,18 +45,18 @@ Patch = pytest.MonkeyPatch
 
 
 def test_every_mode_is_audited_by_name() -> None:
-    found, predictions = targets()["federation"], 2 * 4 * len(MODES) + 3 * 5
-    of_runs = len(found.method) - predictions
-    assert len(found.mechanism) == 5 and of_runs == (2 + 4) * len(MODES) + 3 * (1 + 5) + 2 * len(ROLES)
+    target, predictions = targets()["federation"], 2 * 4 * len(MODES) + 3 * 5
+    of_runs = len(target.method) - predictions
+    assert len(target.mechanism) == 5 and of_runs == (2 + 4) * len(MODES) + 3 * (1 + 5) + 2 * len(ROLES)
 
 
 # ---- what holders publish ----
 
 
 def test_one_published_row_is_audited_exactly_and_tightly() -> None:
-    found = audit_published_exactly()
-    assert found.holds and found.false_alarm == 0.0
-    assert found.lower_bound > 0.99 * found.claimed_epsilon
+    result = audit_published_exactly()
+    assert result.holds and result.false_alarm == 0.0
+    assert result.lower_bound > 0.99 * result.claimed_epsilon
 
 
 @pytest.mark.parametrize("audit", [audit_published, audit_noise_in_shares])
@@ -87,8 +87,8 @@ def test_a_clip_that_is_not_applied_is_found(monkeypatch: Patch) -> None:
         return SimpleNamespace(values=torch.round(x / cap * 2.0**bits))
 
     monkeypatch.setattr(publisher, "quantise", unclipped)
-    found = audit_published()
-    assert not found.holds and found.lower_bound > 10 * found.claimed_epsilon
+    result = audit_published()
+    assert not result.holds and result.lower_bound > 10 * result.claimed_epsilon
 
 
 # ---- shares ----
@@ -97,19 +97,19 @@ def test_a_clip_that_is_not_applied_is_found(monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("mode", ["paper", "shared-linear", "all-shares"])
 def test_shares_are_uniform(mode: str) -> None:
     """False-alarm rate 1e-6 for all streams of a run together."""
-    found = audit_shares(mode)
-    assert found.holds and found.false_alarm == 1e-6
+    result = audit_shares(mode)
+    assert result.holds and result.false_alarm == 1e-6
 
 
 @pytest.mark.parametrize("part", ["masked_left", "masked_right"])
 def test_a_share_that_is_not_masked_is_found(part: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(products, part, lambda secret, *rest: secret)
-    found = audit_shares("paper")
-    assert not found.holds and part.replace("_", "-") in found.notes[0]
+    result = audit_shares("paper")
+    assert not result.holds and part.replace("_", "-") in result.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("label", "said"),
+    ("label", "words"),
     [
         ("V hop 0", "masked-right (60 x 6) to"),
         ("W", "masked-right (12 x 8) to"),
@@ -119,15 +119,15 @@ def test_a_share_that_is_not_masked_is_found(part: str, monkeypatch: Patch) -> N
         ("A 1", "gradient-share (20 x 8) to"),
     ],
 )
-def test_a_mask_of_shared_linear_that_is_left_out_is_found(label: str, said: str, monkeypatch: Patch) -> None:
+def test_a_mask_of_shared_linear_that_is_left_out_is_found(label: str, words: str, monkeypatch: Patch) -> None:
     real = MaskKey.expand
 
     def expand(key: MaskKey, name: str, shape: tuple[int, ...]) -> Tensor:
         return torch.zeros(shape, dtype=torch.int64) if name == label else real(key, name, shape)
 
     monkeypatch.setattr(MaskKey, "expand", expand)
-    found = audit_shares("shared-linear")
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_shares("shared-linear")
+    assert not result.holds and any(words in note for note in result.notes), result.notes
 
 
 class Flat(MaskKey):
@@ -136,19 +136,19 @@ class Flat(MaskKey):
 
 
 @pytest.mark.parametrize(
-    ("weak", "said"),
+    ("weak", "words"),
     [
         ("factor", "masked-left (16 x 8) to"),
         ("product", "correction (20 x 8) to"),
         ("cut", "masked-sum (60 x 8) to"),
     ],
 )
-def test_a_mask_of_all_shares_that_is_left_out_is_found(weak: str, said: str, monkeypatch: Patch) -> None:
+def test_a_mask_of_all_shares_that_is_left_out_is_found(weak: str, words: str, monkeypatch: Patch) -> None:
     """Of factors, of their products and of cuts: the three keys that a holder is dealt for one session."""
     real, flat = all_shares_parties._Keys, Flat(bytes(32))
     monkeypatch.setattr(all_shares_parties, "_Keys", lambda *keys: replace(real(*keys), **{weak: flat}))
-    found = audit_shares("all-shares")
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_shares("all-shares")
+    assert not result.holds and any(words in note for note in result.notes), result.notes
 
 
 def test_a_matrix_hidden_from_both_readers_by_one_key_is_found(monkeypatch: Patch) -> None:
@@ -158,22 +158,22 @@ def test_a_matrix_hidden_from_both_readers_by_one_key_is_found(monkeypatch: Patc
     for module in (matrices, propagation):
         monkeypatch.setattr(module, "hide", lambda s, shape, keys: real(s, shape, (keys[0], keys[0])))
     for audit in (audit_matrix, partial(audit_shares, "shared-linear")):
-        found = audit()
-        assert not found.holds and {"levels", "leaves"} <= {note.split()[0] for note in found.notes}
+        result = audit()
+        assert not result.holds and {"levels", "leaves"} <= {note.split()[0] for note in result.notes}
 
 
 @pytest.mark.parametrize(
-    ("name", "weak", "said"),
+    ("name", "weak", "words"),
     [
         # What covers the leaf that holds an entry; and the seeds of the side that is left.
         ("_leaves", lambda seeds: np.zeros((len(seeds), 8), dtype=np.uint64), "leaves of a star to reader 0"),
         ("_hashed", lambda seeds, number: hidden_matrix._bare(seeds), "levels from matrix to matrix under one key"),
     ],
 )
-def test_corrections_that_are_not_covered_are_found(name: str, weak: Any, said: str, monkeypatch: Patch) -> None:
+def test_corrections_that_are_not_covered_are_found(name: str, weak: Any, words: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(hidden_matrix, name, weak)
-    found = audit_matrix()
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_matrix()
+    assert not result.holds and any(words in note for note in result.notes), result.notes
 
 
 def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_it() -> None:
@@ -191,8 +191,8 @@ def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_
 def test_programs_pass(mode: str) -> None:
     before = (Publisher.publish, Publisher.noise_for, linear.linear_holder)
     for audit in (audit_features, audit_label):
-        found = audit(mode)
-        assert found.holds, found.notes
+        result = audit(mode)
+        assert result.holds, result.notes
     assert (Publisher.publish, Publisher.noise_for, linear.linear_holder) == before
 
 
@@ -200,22 +200,22 @@ def more_from_holder2(patch: Patch, kind: str, body: Callable[[Tensor], Tensor])
     """A further message between holders, made of holder2's row of the person."""
     real = federation_replay.party_programs
 
-    def program(name: str, held: Any, true: Any) -> Any:
+    def program(name: str, holding: Any, true: Any) -> Any:
         if name == "holder2":
-            yield Send("holder1", kind, body(held.features[PERSON]))
+            yield Send("holder1", kind, body(holding.features[PERSON]))
         else:
             yield Receive("holder2", kind, (-1,))
         return (yield from true)
 
     def programs(contexts: Any, holdings: Any) -> Any:
-        found = real(contexts, holdings)
-        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
+        by_party = real(contexts, holdings)
+        return by_party | {name: program(name, holding, by_party[name]) for name, holding in holdings.items()}
 
     patch.setattr(federation_replay, "party_programs", programs)
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "said"),
+    ("kind", "body", "words"),
     [
         # As long as the row has entries above a half; the row itself.
         ("masked-sum", lambda row: torch.zeros(int((row > 0.5).sum()), dtype=torch.int64), "number, order or size"),
@@ -224,11 +224,11 @@ def more_from_holder2(patch: Patch, kind: str, body: Callable[[Tensor], Tensor])
 )
 @pytest.mark.parametrize("mode", MODES)
 def test_leaks_beside_what_is_published_are_found(
-    kind: str, body: Callable[[Tensor], Tensor], said: str, mode: str, monkeypatch: Patch
+    kind: str, body: Callable[[Tensor], Tensor], words: str, mode: str, monkeypatch: Patch
 ) -> None:
     more_from_holder2(monkeypatch, kind, body)
-    found = audit_features(mode)
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_features(mode)
+    assert not result.holds and any(words in note for note in result.notes), result.notes
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -240,15 +240,15 @@ def test_labels_that_go_round_their_randomizer_are_found(mode: str, monkeypatch:
         me.reported = me.labels
 
     monkeypatch.setattr(LabelHead, "open", open_)
-    found = audit_label(mode)
-    assert not found.holds and "differs on the neighbour" in found.notes[0]
+    result = audit_label(mode)
+    assert not result.holds and "differs on the neighbour" in result.notes[0]
 
 
 def test_weights_that_leave_their_bound_are_found_where_the_server_opens_rows(monkeypatch: Patch) -> None:
     real = linear.secret_numbers
     monkeypatch.setattr(linear, "secret_numbers", lambda shape, **given: 80 * real(shape, **given))
-    found = audit_features("shared-linear")
-    assert not found.holds and "more than 2 C" in found.notes[0]
+    result = audit_features("shared-linear")
+    assert not result.holds and "more than 2 C" in result.notes[0]
 
 
 @pytest.mark.parametrize(("words", "level"), [(2, 0.02), (3, 0.05), (4, 1e-3), (4, 0.2)])

@@ -20,9 +20,9 @@ CASES += [("all-shares", 2, 1), ("all-shares", 2, 0), ("all-shares", 3, 2)]
 @pytest.mark.parametrize(("mode", "holders", "victim"), CASES)
 def test_all_holders_but_one_can_unmask_nothing(mode: str, holders: int, victim: int) -> None:
     """False-alarm rate 1e-6 each, seeds fixed."""
-    found = audit_holders(mode, holders, victim=victim)
-    assert found.holds, found.notes
-    assert found.false_alarm == 1e-6 and "together" in found.target
+    result = audit_holders(mode, holders, victim=victim)
+    assert result.holds, result.notes
+    assert result.false_alarm == 1e-6 and "together" in result.target
 
 
 def expanded(patch: Patch, change: Callable[[str], str | None]) -> None:
@@ -61,7 +61,7 @@ def one_mask_of_all_parts(patch: Patch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("weaken", "said"),
+    ("weaken", "words"),
     [
         (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
         (likenesses_masked_like_features, "masked shares 1 and 3 from holder2 to holder1"),
@@ -71,13 +71,13 @@ def one_mask_of_all_parts(patch: Patch) -> None:
     ],
 )
 @pytest.mark.parametrize("holders", [2, 3])
-def test_a_weakened_copy_is_found(weaken: Callable[[Patch], Any], said: str, holders: int, monkeypatch: Patch) -> None:
+def test_a_weakened_copy_is_found(weaken: Callable[[Patch], Any], words: str, holders: int, monkeypatch: Patch) -> None:
     weaken(monkeypatch)
-    found = audit_holders("shared-linear", holders, victim=1)
-    assert not found.holds and any(said in note for note in found.notes), found.notes
+    result = audit_holders("shared-linear", holders, victim=1)
+    assert not result.holds and any(words in note for note in result.notes), result.notes
 
 
 def test_shares_of_pulls_that_others_can_add_up_are_found(monkeypatch: Patch) -> None:
     pulls_shared_by_the_second_alone(monkeypatch)
-    found = audit_holders("shared-linear", 3, victim=2)
-    assert not found.holds and any("gradient-share from server" in note for note in found.notes), found.notes
+    result = audit_holders("shared-linear", 3, victim=2)
+    assert not result.holds and any("gradient-share from server" in note for note in result.notes), result.notes

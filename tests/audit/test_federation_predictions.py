@@ -41,9 +41,9 @@ def test_a_prediction_shows_what_its_mode_opens_of_new_people_alone(
     """False-alarm rate 1e-6 each, seeds fixed; refusals involve no chance."""
     if audit is audit_prediction_holders and mode not in ON_SHARES:
         return  # holders are sent nothing masked
-    found = audit(holders, mode=mode)
-    assert found.holds and "prediction" in found.target, found.notes
-    assert found.false_alarm == (0.0 if audit is audit_predicted_once else 1e-6)
+    result = audit(holders, mode=mode)
+    assert result.holds and "prediction" in result.target, result.notes
+    assert result.false_alarm == (0.0 if audit is audit_predicted_once else 1e-6)
 
 
 def multiplied_anew(patch: Patch) -> None:
@@ -178,5 +178,5 @@ def test_a_weakened_copy_is_found(
     audit: Callable[[], Audit], weaken: Callable[[Patch], None], note: str, monkeypatch: Patch
 ) -> None:
     weaken(monkeypatch)
-    found = audit()
-    assert not found.holds and any(note in line for line in found.notes), found.notes
+    result = audit()
+    assert not result.holds and any(note in line for line in result.notes), result.notes

@@ -80,7 +80,8 @@ def test_all_shares_together_are_the_first_layer_and_nothing_else() -> None:
         by_holder = holdings(holders, 64, 6)
         names = seen.setting.names
         w = {
-            block: torch.stack([seen.kept[n][0][f"first/shares/{block}"] for n in names]).sum(dim=0) for block in names
+            block: torch.stack([seen.checkpoints[n][0][f"first/shares/{block}"] for n in names]).sum(dim=0)
+            for block in names
         }
         h0 = sum(ring.matmul(ring.encode(by_holder[name].features), w[name]) for name in names)
         shares = [seen.bodies("opened-share", name)[0] for name in names]
@@ -99,7 +100,7 @@ def test_blinds_that_are_missing_are_found() -> None:
         ]
         assert len(parts) == 2
         rest = run_.bodies("opened-share", "h2")[0] - torch.stack(parts).sum(dim=0)
-        rest = rest - ring.matmul(x, run_.kept["h2"][0]["first/shares/h2"])
+        rest = rest - ring.matmul(x, run_.checkpoints["h2"][0]["first/shares/h2"])
         for left, z in zip(("h1", "h3"), run_.bodies("correction", to="h2")[:2], strict=True):
             e = run_.bodies("masked-left", left, "h2")[0]
             v = next(words for _, label, words in run_.expanded if label == f"V forward 1 {left} h2 N")

@@ -63,7 +63,7 @@ def test_each_person_who_joins_is_predicted_once_and_nobody_of_the_run(mode: str
     )
     for parts, name in (("now", "may"), ("then", "other"), ("parts", "nobody")):
         refused = predict(path, parts, name)
-        assert any(isinstance(one, BudgetError) for one in refused.values()), refused
+        assert any(isinstance(error, BudgetError) for error in refused.values()), refused
     june = predict(path, "now", "june")
     assert sorted(june["holder1"].ids) == sorted(joined["june"])
     publisher = june["holder2"].result.publisher

@@ -39,7 +39,10 @@ def first() -> Views:
 
 def after(round: int) -> States:
     """What all parties have kept after a round of the first session."""
-    return {name: {key: value.clone() for key, value in states[round].items()} for name, states in first().kept.items()}
+    return {
+        name: {key: value.clone() for key, value in states[round].items()}
+        for name, states in first().checkpoints.items()
+    }
 
 
 def again(states: States, patch: Patch, seed: int = 2, done: int = 1) -> Views:

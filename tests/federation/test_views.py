@@ -129,7 +129,7 @@ def test_no_share_that_a_holder_keeps_is_a_number_that_the_server_drew(holders: 
     dealt = drawn | {-word for word in drawn}
     for name in seen.setting.names:
         for part in ("p", "gram"):
-            share = set(seen.kept[name][0][part].flatten().tolist())
+            share = set(seen.checkpoints[name][0][part].flatten().tolist())
             assert not share & dealt if masks or name == "h1" else share <= dealt
 
 

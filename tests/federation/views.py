@@ -34,7 +34,7 @@ class Views:
     setting: Setting
     messages: list[tuple[str, Send]] = field(default_factory=list)
     expanded: list[tuple[bytes, str, Tensor]] = field(default_factory=list)
-    kept: dict[str, list[Mapping[str, Tensor]]] = field(default_factory=dict)
+    checkpoints: dict[str, list[Mapping[str, Tensor]]] = field(default_factory=dict)
 
     def bodies(self, kind: str, sender: str | None = None, to: str | None = None) -> list[Tensor]:
         """What was sent of a kind, in order."""
@@ -94,7 +94,7 @@ def watched(
     states: Mapping[str, Mapping[str, Tensor]] | None = None,
 ) -> Views:
     """Run all parties, each with randomness of its own; from saved states where they are given."""
-    views = Views(setting, kept={name: [] for name in (setting.server, *setting.names)})
+    views = Views(setting, checkpoints={name: [] for name in (setting.server, *setting.names)})
     real = MaskKey.expand
 
     def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
@@ -106,7 +106,7 @@ def watched(
         if isinstance(effect, Send):
             views.messages.append((name, Send(effect.to, effect.kind, effect.body.clone(), effect.name)))
         elif isinstance(effect, Checkpoint):
-            views.kept[name].append({key: value.clone() for key, value in effect.state().items()})
+            views.checkpoints[name].append({key: value.clone() for key, value in effect.state().items()})
 
     sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *by_holder))}
     generator = torch.Generator().manual_seed(1)

@@ -36,7 +36,7 @@ def folder(path: Path, nodes: str = NODES, edges: str = "caller,callee\np,q\n", 
 
 def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = folder(tmp_path / "town")
-    original, asked = Path.open, {}
+    original, bytes_read = Path.open, {}
 
     class Guarded:
         def __init__(self, path: Path, *words: object, **options: object) -> None:
@@ -51,12 +51,12 @@ def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path, monkeypatch
 
         def read(self, size: int) -> bytes:
             content: bytes = self.file.read(size)
-            asked[self.path.name] = asked.get(self.path.name, b"") + content
+            bytes_read[self.path.name] = bytes_read.get(self.path.name, b"") + content
             return content
 
     monkeypatch.setattr(Path, "open", lambda path, *words, **options: Guarded(path, *words, **options))
     draft(names)
-    assert asked == {"nodes.csv": b"person,age,team,member,name,club\n", "edges.csv": b"caller,callee\n"}
+    assert bytes_read == {"nodes.csv": b"person,age,team,member,name,club\n", "edges.csv": b"caller,callee\n"}
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -95,9 +95,9 @@ THIS_YEAR = date.today().year
     ],
 )
 def test_a_name_suggests_what_everybody_knows(names: str, kind: object) -> None:
-    found = [suggestion_of(name) for name in names.split()]
-    assert [one.kind for one in found] == [kind] * len(found)
-    assert not any(one.identifies for one in found)
+    suggestions = [suggestion_of(name) for name in names.split()]
+    assert [suggestion.kind for suggestion in suggestions] == [kind] * len(suggestions)
+    assert not any(suggestion.identifies for suggestion in suggestions)
 
 
 def test_a_name_that_tells_who_somebody_is_is_suggested_to_be_left_out() -> None:
@@ -106,22 +106,22 @@ def test_a_name_that_tells_who_somebody_is_is_suggested_to_be_left_out() -> None
 
 
 def test_a_draft_says_what_names_say_and_what_is_open(tmp_path: Path) -> None:
-    found = draft(folder(tmp_path / "town"))
-    assert dict(found.roles) == {"id": "person", "label": None, "split": None, "source": "caller", "target": "callee"}
+    town = draft(folder(tmp_path / "town"))
+    assert dict(town.roles) == {"id": "person", "label": None, "split": None, "source": "caller", "target": "callee"}
     keys = ["label", "private", "classes", "directed", "columns.team", "columns.member", "columns.club"]
-    assert [question.key for question in open_questions(found, Answers())] == keys
-    assert open_questions(found, Answers.from_facts(COMPLETE)) == []
+    assert [question.key for question in open_questions(town, Answers())] == keys
+    assert open_questions(town, Answers.from_facts(COMPLETE)) == []
     # An answer takes a column away from what its name suggests.
     swapped = Answers(label="person", source="callee")
-    assert {"id", "target"} <= {question.key for question in open_questions(found, swapped)}
-    assert json.loads(json.dumps(found.facts()))["files"]["edges.csv"] == ["caller", "callee"]
+    assert {"id", "target"} <= {question.key for question in open_questions(town, swapped)}
+    assert json.loads(json.dumps(town.facts()))["files"]["edges.csv"] == ["caller", "callee"]
 
 
 def test_columns_that_are_called_alike_are_one_question(tmp_path: Path) -> None:
     header = "id,x0,x1,x2,y_1,y_2,y_3,y_sum,[z]1,[z]2,[z]3,label"
-    found = draft(folder(tmp_path / "wide", header + "\n", "from,to\n"))
-    assert [feature.name for feature in unanswered(found, Answers())] == ["x*", "y_[0-9]*", "y_sum", "[[]z]*"]
-    toml = declare(found, Answers.from_facts({**FACTS, "label": None, "columns": {"*": {"number": [0, 1]}}})).toml
+    wide = draft(folder(tmp_path / "wide", header + "\n", "from,to\n"))
+    assert [feature.name for feature in unanswered(wide, Answers())] == ["x*", "y_[0-9]*", "y_sum", "[[]z]*"]
+    toml = declare(wide, Answers.from_facts({**FACTS, "label": None, "columns": {"*": {"number": [0, 1]}}})).toml
     assert "range = [0, 1]" in toml and "features" not in toml.replace('["features"]', "")
 
 

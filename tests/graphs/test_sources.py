@@ -38,33 +38,33 @@ def club(*, directed: bool = False) -> Any:
 def imported(source: str | Path, folder: Path, *queries: str) -> tuple[dict[str, list[tuple[Any, ...]]], Any]:
     """The rows of the tables, headers first, and what the source says of itself."""
     folder.mkdir()
-    found = import_source(str(source), folder, queries or (None, None))  # type: ignore[arg-type]
+    facts = import_source(str(source), folder, queries or (None, None))  # type: ignore[arg-type]
     tables = {}
     for path in sorted(folder.iterdir()):
         assert path.stat().st_mode & 0o777 == 0o600
         frame = polars.read_csv(path, infer_schema=False) if path.suffix == ".csv" else polars.read_parquet(path)
         tables[path.stem] = [tuple(frame.columns), *frame.rows()]
-    return tables, found
+    return tables, facts
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_graphml_of_networkx(tmp_path: Path, directed: bool) -> None:
     networkx.write_graphml(club(directed=directed), tmp_path / "club.graphml")
-    tables, found = imported(tmp_path / "club.graphml", tmp_path / "out")
+    tables, facts = imported(tmp_path / "club.graphml", tmp_path / "out")
     rows = [dict(zip(tables["nodes"][0], row, strict=True)) for row in tables["nodes"][1:]]
     assert rows[0] == {"id": "ann", "age": "30", "vip": "True", "hobbies": "chess; go"}
     assert rows[1] == {"id": "bob", "age": "41", "vip": None, "hobbies": None}
     assert tables["edges"] == [("source", "target"), ("ann", "bob")]
-    assert (found.directed, found.notes) == (directed, ("left out of the edges: weight",))
+    assert (facts.directed, facts.notes) == (directed, ("left out of the edges: weight",))
 
 
 def test_defaults_and_awkward_names_of_graphml_are_copied(tmp_path: Path) -> None:
     keys = '<key id="k" for="node" attr.name="id"><default>7 &amp; "8"</default></key>'
     nodes = '<node id="a"/><node id="b"><data key="k">x,\ny</data></node><edge source="a" target="b"/>'
     (tmp_path / "g.graphml").write_text(GRAPHML.format(f"{keys}<graph>{nodes}</graph>"))
-    tables, found = imported(tmp_path / "g.graphml", tmp_path / "out")
+    tables, facts = imported(tmp_path / "g.graphml", tmp_path / "out")
     assert tables["nodes"] == [("id", "id_attribute"), ("a", '7 & "8"'), ("b", "x,\ny")]
-    assert found.directed is False
+    assert facts.directed is False
 
 
 @pytest.mark.parametrize("key", ["edges", "links"])
@@ -73,14 +73,14 @@ def test_node_link_json_of_networkx(tmp_path: Path, key: str) -> None:
     graph.nodes["ann"].update(x=[0.5, 1], tags=["a", "b"])
     content = networkx.node_link_data(graph, edges=key)
     (tmp_path / "club.json").write_text(json.dumps(content))
-    tables, found = imported(tmp_path / "club.json", tmp_path / "out")
+    tables, facts = imported(tmp_path / "club.json", tmp_path / "out")
     assert tables["nodes"] == [
         ("id", "age", "vip", "hobbies", "x0", "x1", "tags"),
         ("ann", "30", "true", "chess; go", "0.5", "1", "a;b"),
         ("bob", "41", None, None, None, None, None),
     ]
     assert tables["edges"] == [("source", "target"), ("ann", "bob")]
-    assert found.directed == (key == "links")
+    assert facts.directed == (key == "links")
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_node_link_json_of_networkx(tmp_path: Path, key: str) -> None:
 )
 def test_a_list_of_edges(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    tables, found = imported(tmp_path / name, tmp_path / "out")
+    tables, facts = imported(tmp_path / name, tmp_path / "out")
     assert tables["edges"] == [("source", "target"), ("10", "9"), ("9", "ann"), ("10", "ann")]
     # In an order of their own: that of the edges would tell who has the first.
     assert tables["nodes"] == [("id",), ("9",), ("10",), ("ann",)]
-    assert found.directed is None and "ids alone" in found.notes[-1]
+    assert facts.directed is None and "ids alone" in facts.notes[-1]
 
 
 def saved(path: Path, *, binary: bool = False) -> Path:
@@ -116,7 +116,7 @@ def saved(path: Path, *, binary: bool = False) -> Path:
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
 def test_a_pyg_data_without_pickle(tmp_path: Path, ending: str) -> None:
-    tables, found = imported(saved(tmp_path / f"data.{ending}"), tmp_path / "out")
+    tables, facts = imported(saved(tmp_path / f"data.{ending}"), tmp_path / "out")
     assert tables["nodes"] == [
         ("id", "x0", "x1", "label", "split"),
         ("0", 0.25, 1.0, "1", "train"),
@@ -124,7 +124,7 @@ def test_a_pyg_data_without_pickle(tmp_path: Path, ending: str) -> None:
         ("2", 1.0, 0.0, None, ""),
     ]
     assert tables["edges"] == [("source", "target"), ("0", "1"), ("1", "2")]
-    assert found.notes == ("left out: pos",)
+    assert facts.notes == ("left out: pos",)
 
 
 def people(connect: Callable[[str], object]) -> None:

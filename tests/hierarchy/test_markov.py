@@ -79,7 +79,7 @@ def test_the_number_of_coins_is_public() -> None:
     for private in (halves()[1], NONE, halves()[1][:, ::3]):
         randomness = Counted(1)
         fit(private=private, chains=2, epsilon=5.0, steps=70_000, randomness=randomness)
-        draws.append(randomness.asked)
+        draws.append(randomness.counts)
     assert draws[0] == draws[1] == draws[2]
     assert sum(draws[0]) == 2 * (NODES + 2 * 70_000)
 

@@ -168,7 +168,7 @@ class MethodSuite:
         for people in (graph, case.neighbour(graph)):
             noise = made.Counted()
             released = case.build().randomize(people, split=made.split_of(graph), randomness=noise)
-            draws.append(noise.asked)
+            draws.append(noise.counts)
             sent.append(case.tensors(released))
         assert (case.lists or draws[0] == draws[1]) and bool(draws[0]) == case.private
         assert sent[0].keys() == sent[1].keys()
@@ -270,7 +270,7 @@ class MethodSuite:
                 case.ask(fitted, case.seal(new))
         noise = made.Counted(5)
         probabilities = case.ask(fitted, new, noise)
-        assert bool(noise.asked) == (case.inductive == "reports")
+        assert bool(noise.counts) == (case.inductive == "reports")
         assert torch.allclose(probabilities.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
         assert not torch.equal(probabilities, fitted.predict_proba())
         if not case.lists:
@@ -300,7 +300,7 @@ class MethodSuite:
         for method in (fitted, loaded):
             assert torch.equal(case.ask(method, sealed, noise), probabilities)
             assert torch.equal(case.ask(method, sealed), probabilities)
-            assert noise.asked == [] and method.ledger == after
+            assert noise.counts == [] and method.ledger == after
         case.ask(fitted, case.graph(seed=3), SeededRandomness(5))
         assert len(fitted.ledger.spends) == len(after.spends) + len(spends)
         assert len({entry.unit for entry in fitted.ledger.budget}) == len(before.budget) + 2 * len(spends)

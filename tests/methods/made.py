@@ -51,18 +51,18 @@ class Counted:
 
     def __init__(self, seed: int = 0) -> None:
         self._source = SeededRandomness(seed)
-        self.asked: list[int] = []
+        self.counts: list[int] = []
 
     @property
     def void(self) -> str | None:
         return self._source.void
 
     def uint64(self, count: int) -> np.ndarray:
-        self.asked.append(count)
+        self.counts.append(count)
         return self._source.uint64(count)
 
     def bytes(self, count: int) -> bytes:
-        self.asked.append(count)
+        self.counts.append(count)
         return self._source.bytes(count)
 
 

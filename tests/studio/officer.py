@@ -167,8 +167,8 @@ class Officer:
         """Save what the page shows, from its top or from further down, in few colours."""
         seen = self.browser.ask("return document.documentElement.scrollHeight")
         clip = {"x": 0, "y": top, "width": width, "height": min(seen - top, height), "scale": 1}
-        asked = {"captureBeyondViewport": True, "clip": clip}
-        data = self.browser.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
+        options = {"captureBeyondViewport": True, "clip": clip}
+        data = self.browser.driver.execute_cdp_cmd("Page.captureScreenshot", options)["data"]
         Image.open(BytesIO(base64.b64decode(data))).convert("RGB").quantize(256).save(file, optimize=True)
 
 

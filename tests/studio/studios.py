@@ -55,7 +55,7 @@ class Browser:
         sent |= {"cookie": self.cookie, "x-csrf-token": self.csrf if method not in ("GET", "HEAD") else None}
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         pairs = [(name.encode(), text.encode()) for name, text in sent.items() if text is not None]
-        reply = asyncio.run(_asked(self.gate, method, path, pairs, body))
+        reply = asyncio.run(_reply(self.gate, method, path, pairs, body))
         self.log.append((method, path, reply))
         return reply
 
@@ -77,7 +77,7 @@ class Browser:
         return reply
 
 
-async def _asked(gate: Gate, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Reply:
+async def _reply(gate: Gate, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Reply:
     messages: list[Any] = []
     connection = {"type": "http", "http_version": "1.1", "scheme": "http", "root_path": "", "asgi": {"version": "3.0"}}
     ends = {"client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8750)}
@@ -123,11 +123,11 @@ class Open:
     def ended(self, id: str, *states: str) -> dict[str, Any]:
         """Wait until a job has ended, in one of these states; done, where none is named."""
         until = time.monotonic() + 400
-        while (found := self.page.get(f"/api/jobs/{id}"))["state"] in OPEN and time.monotonic() < until:
+        while (job := self.page.get(f"/api/jobs/{id}"))["state"] in OPEN and time.monotonic() < until:
             self.jobs.tick()
             time.sleep(0.02)
-        assert found["state"] in (states or ("done",)), found
-        return dict(found)
+        assert job["state"] in (states or ("done",)), job
+        return dict(job)
 
     def run(self, job: str, *states: str, **request: Any) -> dict[str, Any]:
         """Run a job at the price that its button names."""

@@ -115,8 +115,8 @@ def test_a_session_survives_its_server(tmp_path: Path) -> None:
     with studio_at(tmp_path / "root") as before:
         cookie, csrf = before.page.cookie, before.page.csrf
     with studio_at(tmp_path / "root") as here:
-        known = Browser(here.page.gate, cookie, csrf)
-        assert known.get("/api/session") == {"csrf": csrf}
+        browser = Browser(here.page.gate, cookie, csrf)
+        assert browser.get("/api/session") == {"csrf": csrf}
 
 
 LEADING_OUT = "..", "../x", "a/../..", "/etc/passwd", "out", "a/hole"
@@ -134,7 +134,7 @@ def test_no_path_leads_out_of_the_root(path: str, here: Open) -> None:
     (root / "run" / "result.json").write_text("{}")
     (root / "run" / "card.md").symlink_to(__file__)
     before = sorted(root.parent.rglob("*"))
-    asked = [
+    replies = [
         here.page.ask("POST", "/api/drafts", {"folder": path}),
         here.page.ask("POST", "/api/declarations", {"folder": path, "answers": {}}),
         here.page.ask("POST", "/api/queries", {"query": "describe", "data": path}),
@@ -147,7 +147,7 @@ def test_no_path_leads_out_of_the_root(path: str, here: Open) -> None:
         here.page.ask("GET", "/api/runs/run/files/card.md"),
         here.page.ask("PUT", f"/api/tables/{path}/nodes.csv", data=b"id\n1\n"),
     ]
-    assert {reply.status for reply in asked} <= {400, 404} and here.page.get("/api/runs/run")["files"] == [
+    assert {reply.status for reply in replies} <= {400, 404} and here.page.get("/api/runs/run")["files"] == [
         "result.json"
     ]
     assert sorted(root.parent.rglob("*")) == before and here.page.get("/api/jobs") == {"jobs": []}

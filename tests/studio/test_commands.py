@@ -77,14 +77,14 @@ POSTGRES = "postgresql://me@db.example:5432/town"
 )  # fmt: skip
 def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: str, commands: Commands) -> None:
     if "query" in request_:
-        made = commands.words(request_["query"], Query(**request_))
+        command = commands.words(request_["query"], Query(**request_))
     else:
         start = Start(**request_)
-        made = commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
-    assert " ".join(made) == words
+        command = commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
+    assert " ".join(command) == words
     # The command has each of these options.
-    names = [word.partition("=")[0] for word in made if word.startswith("--")]
-    assert set(names) <= set(options_of(tuple(made)))
+    names = [word.partition("=")[0] for word in command if word.startswith("--")]
+    assert set(names) <= set(options_of(tuple(command)))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_choices_are_what_the_library_has() -> None:
     assert [trust.name for trust in offered.trusts] == list(TRUSTS)
     # Where a page offers to hide one connection or a whole person, the method can do both.
     units = {
-        method.name: {unit for one in method.settings if one.key == "unit" for unit in one.allowed}
+        method.name: {unit for setting in method.settings if setting.key == "unit" for unit in setting.allowed}
         for method in offered.methods
     }
     assert {name for name, allowed in units.items() if {"edge", "node"} <= allowed} == {"gap", "progap"}
@@ -194,7 +194,7 @@ def test_choices_are_what_the_library_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "shown"),
+    ("line", "text"),
     [
         ("t/nodes.csv, line 7: age is 'SECRET; allowed: x', not a number; allowed: 14 to 95; write SECRET",
          "t/nodes.csv, line 7: age is ..., not a number; allowed: 14 to 95" + ENDS),
@@ -212,5 +212,5 @@ def test_choices_are_what_the_library_has() -> None:
         ("lpgnn has no setting 'x'; allowed: a, b", "lpgnn has no setting 'x'; allowed: a, b"),
     ],
 )  # fmt: skip
-def test_an_error_repeats_no_cell(line: str, shown: str) -> None:
-    assert without_cells(line) == shown and "SECRET" not in shown
+def test_an_error_repeats_no_cell(line: str, text: str) -> None:
+    assert without_cells(line) == text and "SECRET" not in text

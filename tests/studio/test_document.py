@@ -62,7 +62,7 @@ def test_every_request_is_answered_as_the_document_says(here: Open, monkeypatch:
     schema.app = here.page.gate
     job = here.jobs.submit("train", {"job": "train", "data": "town", "method": "gap"}, ["done"], None)
     here.ended(job.id)
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [outcome.ok() for outcome in schema.get_all_operations()]
     assert len(operations) >= 18
     statuses = {operation.label: hold(here, operation, job.id) for operation in operations}
     # Each is also answered well, but where a token or the price of a job would have to be drawn.

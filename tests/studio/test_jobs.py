@@ -48,8 +48,8 @@ def events_of(here: Open, id: str) -> list[Any]:
 
 def until(holds: Callable[[], Any]) -> Any:
     for _ in range(2_000):
-        if found := holds():
-            return found
+        if value := holds():
+            return value
         time.sleep(0.01)
     raise AssertionError("it never came")
 

@@ -32,8 +32,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "work").mkdir()
-    with serving(tmp_path / "work") as made:
-        yield made
+    with serving(tmp_path / "work") as running:
+        yield running
 
 
 @pytest.fixture
@@ -162,13 +162,13 @@ def club(folder: Path) -> list[Path]:
     draw = random.Random(1)
     classes, pairs = [number % 3 for number in range(90)], set[tuple[int, int]]()
     while len(pairs) < 300:
-        one, other = sorted(draw.sample(range(90), 2))
-        if classes[one] == classes[other] or draw.random() < 0.2:
-            pairs.add((one, other))
+        person, other = sorted(draw.sample(range(90), 2))
+        if classes[person] == classes[other] or draw.random() < 0.2:
+            pairs.add((person, other))
     people = [f"p{number},{20 + number % 60},{'abc'[label]},Name {number}" for number, label in enumerate(classes)]
     tables = {
         "members.csv": ["member_id,age,team,name", *people],
-        "friendships.csv": ["from,to", *(f"p{one},p{other}" for one, other in sorted(pairs))],
+        "friendships.csv": ["from,to", *(f"p{person},p{other}" for person, other in sorted(pairs))],
     }
     folder.mkdir()
     for name, lines in tables.items():
@@ -223,7 +223,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.presses("Download plan.md")
     assert officer.clicks < 25
     assert "class-counts club" in officer.gets("plan.md")
-    assert [one for one in browser.complaints() if "/api/declarations" not in one] == []
+    assert [complaint for complaint in browser.complaints() if "/api/declarations" not in complaint] == []
 
 
 def test_a_folder_of_undeclared_columns_becomes_a_plan(server: Server, officer: Officer) -> None:
@@ -398,7 +398,7 @@ def test_two_tabs_and_a_stranger(server: Server, officer: Officer, tmp_path: Pat
     officer.browser.ask("location.hash = '#data'")
     # Both on one screen, as it were: this tab does not look before its person chooses, and meets the other's choice.
     officer.browser.ask("document.querySelector('#tabs').append(document.createElement('i'))")
-    driver.switch_to.window(next(one for one in driver.window_handles if one != first))
+    driver.switch_to.window(next(handle for handle in driver.window_handles if handle != first))
     officer.presses("digits")
     officer.sees("trust: a curator, who trains")
     driver.switch_to.window(first)

@@ -31,7 +31,7 @@ UNIT = 1 << ring.FRACTION_BITS
 SCALE = Scale(ring.FRACTION_BITS, 1 << 38)
 
 
-def made(columns: int = 1433, **changes: Any) -> Setting:
+def setting_with(columns: int = 1433, **changes: Any) -> Setting:
     members = (Member("a", columns // 2, True), Member("b", columns - columns // 2))
     plain: dict[str, Any] = {"width": 16, "hops": 4, "epochs": 3, "epsilon": 8.0}
     return Setting.of(members, 3, **{**plain, **changes})
@@ -43,10 +43,10 @@ def longest_row(length: float, weights: scipy.sparse.csr_array, columns: int, ho
     short = (math.floor(0.75 * length * UNIT / math.sqrt(columns)) + 0.501) / UNIT
     half = torch.full((1, columns // 2), short, dtype=torch.float64)
     half[0, 0] = math.sqrt(length**2 / 2 - (columns // 2 - 1) * short**2)
-    found = torch.cat([ring.encode(half), ring.encode(half)], dim=1).expand(weights.shape[0], -1).numpy()
+    rows = torch.cat([ring.encode(half), ring.encode(half)], dim=1).expand(weights.shape[0], -1).numpy()
     for _ in range(hops):
-        found = (weights @ found >> ring.FRACTION_BITS) + 1  # a cut is wrong by 0 or 1
-    return float(np.sqrt((found.astype(float) ** 2).sum(axis=1)).max() / UNIT)
+        rows = (weights @ rows >> ring.FRACTION_BITS) + 1  # a cut is wrong by 0 or 1
+    return float(np.sqrt((rows.astype(float) ** 2).sum(axis=1)).max() / UNIT)
 
 
 @pytest.mark.parametrize("columns", [2, 64, 1433])
@@ -54,7 +54,7 @@ def longest_row(length: float, weights: scipy.sparse.csr_array, columns: int, ho
 def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, hops: int) -> None:
     """The room that was kept before, 2^-20, does not do; nor do weights of a walk that are rounded to the nearest."""
     both = 2 * columns
-    bounds = made(both, hops=hops).bounds
+    bounds = setting_with(both, hops=hops).bounds
     whole = scipy.sparse.csr_array(np.full((1, 1), UNIT))  # S = 1: nothing is lost on the way
     assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.rows, whole, both, hops) <= 1
     assert longest_row(1 - 2.0**-20, whole, both, hops) > 1
@@ -67,10 +67,10 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
 
 @pytest.mark.parametrize("holders", [2, 3, 4, 5])
 def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
-    held = holdings(holders, 300, 2, seed=holders)
+    by_holder = holdings(holders, 300, 2, seed=holders)
     walks = [
-        propagation.rounded_down(transition_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS)
-        for one in held.values()
+        propagation.rounded_down(transition_matrix(holding.edge_index, 300), holders, ring.FRACTION_BITS)
+        for holding in by_holder.values()
     ]
     sums = sum(walk.sum(axis=1) for walk in walks)
     assert int(np.min(sums)) >= UNIT - 300 and int(np.max(sums)) <= UNIT
@@ -113,10 +113,10 @@ def test_all_that_a_truncation_sends_and_leaves_is_uniform(holders: int) -> None
 
     left = cut_together(torch.zeros(3_001, dtype=torch.int64), holders, watch=watch, bare=True)
     masked = {key: bodies for key, bodies in sent.items() if key[2] != "safe-bits"}
-    others = "bcde"[: holders - 1]
-    assert set(masked) == {("server", "a", "correction"), *((name, "a", "masked-sum") for name in others)}
+    rest = "bcde"[: holders - 1]
+    assert set(masked) == {("server", "a", "correction"), *((name, "a", "masked-sum") for name in rest)}
     assert len(masked["server", "a", "correction"]) == 1 and set(sent) - set(masked) == {
-        ("a", name, "safe-bits") for name in others
+        ("a", name, "safe-bits") for name in rest
     }
     numbers = [*itertools.chain(*masked.values()), *left]
     assert all(is_uniform(words, len(numbers)) for words in numbers)
@@ -139,19 +139,19 @@ def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
 
     monkeypatch.setattr(MaskKey, "expand", expand)
     values = torch.tensor([1, -1, 1, -1, 1, -1, 1, -1]) << 35
-    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1), bare=True)
-    found = found.sum(dim=0)
-    good = torch.isin((found - (values >> 18)), torch.tensor([0, 1]))
+    result = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1), bare=True)
+    result = result.sum(dim=0)
+    good = torch.isin((result - (values >> 18)), torch.tensor([0, 1]))
     if bounded:
-        assert bool((good | (found == 0)).all()) and found[:4].tolist() == [0] * 4 and bool(good[4:].all())
+        assert bool((good | (result == 0)).all()) and result[:4].tolist() == [0] * 4 and bool(good[4:].all())
     else:
-        assert int(found.abs().max()) > 1 << 45
+        assert int(result.abs().max()) > 1 << 45
 
 
 @pytest.mark.parametrize("rounding", ["to zero", "away from zero"])
 def test_weights_never_pass_their_bound_whatever_the_server_adds_up(rounding: str) -> None:
     """A as long as it may be, all in one direction."""
-    rows, setting = 3_000, made(6, width=4, epochs=3)
+    rows, setting = 3_000, setting_with(6, width=4, epochs=3)
     size = math.sqrt(setting.columns * setting.model.width)
     sent = linear_server.bounded(torch.full((rows, setting.model.width), 1e6, dtype=torch.float64), setting) * UNIT
     exact = setting.bounds.pull(rows)
@@ -167,8 +167,8 @@ def test_weights_never_pass_their_bound_whatever_the_server_adds_up(rounding: st
 
 
 def dithers(setting: Setting) -> list[Dither]:
-    made = [setting.dither_of(setting.published(times)) for times in times_of(setting).values()]
-    return [dither for dither in made if dither is not None]
+    all_dithers = [setting.dither_of(setting.published(times)) for times in times_of(setting).values()]
+    return [dither for dither in all_dithers if dither is not None]
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -179,20 +179,20 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
     """P, W and z of every round, from what all holders keep, with a server that pulls as far as it may, or further."""
     if weak:
         monkeypatch.setattr(Bounds, "pull", lambda me, rows: 200.0)
-    held = holdings(holders, 40, 5)
-    setting = setting_of(held, epsilon=8.0, epochs=4, shared_rate=1e9)
-    seen = watched(setting, held, monkeypatch)
+    by_holder = holdings(holders, 40, 5)
+    setting = setting_of(by_holder, epsilon=8.0, epochs=4, shared_rate=1e9)
+    seen = watched(setting, by_holder, monkeypatch)
     longest = min(dither.longest for dither in dithers(setting))
 
     def whole(key: str) -> Tensor:
         """The sum of all shares after each round, the set-up first."""
         rounds = range(setting.publications + 1)
         return torch.stack(
-            [torch.stack([seen.kept[name][r][key] for name in setting.names]).sum(dim=0) for r in rounds]
+            [torch.stack([seen.checkpoints[name][r][key] for name in setting.names]).sum(dim=0) for r in rounds]
         )
 
     p, a = whole("p")[0], whole("a")
-    part = seen.kept[setting.server][0]["memory/part"]
+    part = seen.checkpoints[setting.server][0]["memory/part"]
     z = ring.decode(whole("z") + whole("gram") @ a + part, 2 * setting.protocol.bits)
     trained = p[: a.shape[1]].double() / UNIT
     w = whole("w").double() / UNIT + trained.T @ (a.double() / UNIT)
@@ -204,7 +204,7 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
 def test_too_few_fraction_bits_are_refused() -> None:
     for few in ({"bits": 7}, {"bits": 9, "epochs": 200}):
         with pytest.raises(InputError, match="rounding takes all the room"):
-            made(**few)
-    assert made(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.rows < 1
+            setting_with(**few)
+    assert setting_with(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.rows < 1
     with pytest.raises(InputError, match="rounding takes all the room"):
         Bounds(2, 1433, 16, 4, 6, math.inf)

@@ -14,14 +14,14 @@ from graphveil.federation.modes.propagation import transition_matrix
 N, C = 600, 4
 
 
-def made(epsilon: float, *, right: float = 0.8) -> tuple[Tensor, Tensor, Tensor]:
+def reported_guesses(epsilon: float, *, right: float = 0.8) -> tuple[Tensor, Tensor, Tensor]:
     """Labels, the label holder's own scores, which are right for half of all, and one holder's reports."""
     generator = torch.Generator().manual_seed(6)
     labels = torch.randint(0, C, (N,), generator=generator)
 
     def through(chance: float, values: Tensor) -> Tensor:
-        others = (values + torch.randint(1, C, (N,), generator=generator)) % C
-        return torch.where(torch.rand(N, generator=generator) < chance, values, others)
+        wrong = (values + torch.randint(1, C, (N,), generator=generator)) % C
+        return torch.where(torch.rand(N, generator=generator) < chance, values, wrong)
 
     scores = torch.nn.functional.one_hot(through(0.5, labels), C).float()
     return labels, scores, through(Guessing(epsilon, C).keep, through(right, labels))
@@ -29,7 +29,7 @@ def made(epsilon: float, *, right: float = 0.8) -> tuple[Tensor, Tensor, Tensor]
 
 def run(epsilon: float, *, val: int = 200, right: float = 0.8) -> tuple[Tensor, Tensor]:
     """The pool's scores, and the label holder's own."""
-    labels, scores, reports = made(epsilon, right=right)
+    labels, scores, reports = reported_guesses(epsilon, right=right)
     validates = torch.arange(N) < val
     chances = guess_chances(reports[validates], labels[validates], Guessing(epsilon, C).channel, torch.eye(C))
     evidence = evidence_of([reports], [chances], torch.arange(N), N)
@@ -46,14 +46,14 @@ def test_guesses_that_tell_nothing_and_few_validation_nodes_leave_the_network_as
 
 def test_evidence_is_the_centred_log_likelihood_of_all_holders() -> None:
     chances = [torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([[0.5, 0.5], [0.2, 0.8]])]
-    found = evidence_of([torch.tensor([0, 1]), torch.tensor([1, 1])], chances, torch.tensor([2, 0]), 3)
+    evidence = evidence_of([torch.tensor([0, 1]), torch.tensor([1, 1])], chances, torch.tensor([2, 0]), 3)
     first = torch.tensor([0.9 * 0.5, 0.3 * 0.8]).log()
-    assert torch.allclose(found[2], first - first.mean()) and torch.equal(found[1], torch.zeros(2))
-    assert torch.allclose(found.sum(dim=1), torch.zeros(3), atol=1e-6)
+    assert torch.allclose(evidence[2], first - first.mean()) and torch.equal(evidence[1], torch.zeros(2))
+    assert torch.allclose(evidence.sum(dim=1), torch.zeros(3), atol=1e-6)
 
 
 def test_labels_of_neighbours_join_the_own_network_where_they_tell_more() -> None:
-    labels, scores, _ = made(1.0)
+    labels, scores, _ = reported_guesses(1.0)
     order = torch.argsort(labels)  # nodes of a class lie together: a ring over them joins a class with itself
     edges = torch.stack([order.repeat(6), torch.cat([order.roll(k + 1) for k in range(6)])])
     transition = from_scipy(transition_matrix(torch.cat([edges, edges.flip(0)], dim=1), N))

@@ -24,7 +24,7 @@ from graphveil.federation.modes.local_network import guess_chances, guess_loss
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness
 from tests.federation.modes.test_private_network import CLASSES, N, head_of
-from tests.federation.modes.test_private_network import made as people
+from tests.federation.modes.test_private_network import federation as people
 
 
 def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:

@@ -32,23 +32,24 @@ LIKE = torch.arange(OLD // 2, OLD // 2 + COPIES)
 @cache
 def trained(mode: str, options: tuple[tuple[str, Any], ...] = ()) -> Any:
     """A finished run of three holders: its setting, data, and what each party has kept."""
-    held = holdings(3, OLD, 5)
+    by_holder = holdings(3, OLD, 5)
     if mode != "guesses":  # there many nodes validate, so that opinions are pooled
         options = (("epochs", 4), ("validate", 2), *options)
-    setting = setting_of(held, mode=mode, opened=True, **dict(options))
+    setting = setting_of(by_holder, mode=mode, opened=True, **dict(options))
     with pytest.MonkeyPatch.context() as patch:
-        return setting, held, {name: kept[-1] for name, kept in watched(setting, held, patch).kept.items()}
+        checkpoints = watched(setting, by_holder, patch).checkpoints
+    return setting, by_holder, {name: states[-1] for name, states in checkpoints.items()}
 
 
-def everybody(held: Mapping[str, Holding]) -> dict[str, Holding]:
+def everybody(by_holder: Mapping[str, Holding]) -> dict[str, Holding]:
     """All, with new people who have the neighbours of their like and are nobody's, so that nobody's row moves."""
     place = torch.full((OLD,), -1, dtype=torch.int64)
     place[LIKE] = NEW
     now = {}
-    for name, one in held.items():
-        near = one.edge_index[:, place[one.edge_index[1]] >= 0]
-        edges = torch.cat([one.edge_index, torch.stack([near[0], place[near[1]]])], dim=1)
-        features = torch.as_tensor(one.features)
+    for name, holding in by_holder.items():
+        near = holding.edge_index[:, place[holding.edge_index[1]] >= 0]
+        edges = torch.cat([holding.edge_index, torch.stack([near[0], place[near[1]]])], dim=1)
+        features = torch.as_tensor(holding.features)
         now[name] = Holding(torch.cat([features, features[LIKE]]), edges, 1.0)
     return now
 
@@ -57,30 +58,30 @@ class Session:
     """One session of a prediction: results, messages, and what is kept by party and round."""
 
     def __init__(
-        self, mode: str, *, done: int = 0, kept: Any = None, held: Any = None, new: Any = None, **options: Any
+        self, mode: str, *, done: int = 0, checkpoints: Any = None, data: Any = None, new: Any = None, **options: Any
     ):
         self.setting, before, self.states = trained(mode, tuple(options.items()))
         if done:  # as a file may give them back
             self.states = {name: dict(reversed(state.items())) for name, state in self.states.items()}
         self.sent: list[tuple[str, Send]] = []
-        self.kept: dict[tuple[str, int], Mapping[str, Tensor]] = {}
-        held, old = held or everybody(before), torch.arange(EVERYBODY).where(torch.arange(EVERYBODY) < OLD, -1)
+        self.checkpoints: dict[tuple[str, int], Mapping[str, Tensor]] = {}
+        data, old = data or everybody(before), torch.arange(EVERYBODY).where(torch.arange(EVERYBODY) < OLD, -1)
 
         def watch(name: str, effect: Effect) -> None:
             if isinstance(effect, Send):
                 self.sent.append((name, effect))
             elif isinstance(effect, Checkpoint):
-                self.kept[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
+                self.checkpoints[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
 
         programs: dict[str, Any] = {}
         for place, name in enumerate(("server", *self.setting.names)):
-            state = None if kept is None else kept[name, done]
+            state = None if checkpoints is None else checkpoints[name, done]
             run = RunContext(name, self.setting, SeededRandomness(place + 10 * done), done=done, state=state)
             if name == "server":
                 programs[name] = mode_server(run, self.states[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, NEW)
-                programs[name] = mode_holder(run, self.states[name], held[name], rows, old)
+                programs[name] = mode_holder(run, self.states[name], data[name], rows, old)
         self.results, _ = simulate(programs, watch=watch)
 
     @property
@@ -102,11 +103,11 @@ def test_new_people_are_told_what_their_like_were_told_in_the_run(mode: str) -> 
 def test_a_prediction_that_runs_again_sends_the_same_and_a_finished_one_sends_nothing(mode: str) -> None:
     epsilon = np.inf if mode == "all-shares" else 4.0
     first = Session(mode, epsilon=epsilon)
-    again = Session(mode, epsilon=epsilon, done=1, kept=first.kept)
+    again = Session(mode, epsilon=epsilon, done=1, checkpoints=first.checkpoints)
     published = [[send for _, send in each.sent if send.kind in ("embeddings", "guesses")] for each in (first, again)]
     assert all(torch.equal(a.body, b.body) and a.name == b.name for a, b in zip(*published, strict=True))
     assert all(len(send.body) == COPIES and send.name for send in published[0])
-    ended = Session(mode, epsilon=epsilon, done=ROUNDS, kept=first.kept)
+    ended = Session(mode, epsilon=epsilon, done=ROUNDS, checkpoints=first.checkpoints)
     assert not ended.sent and torch.equal(ended.probabilities, first.probabilities)
 
 
@@ -117,14 +118,14 @@ def test_other_files_are_refused_before_anything_leaves(mode: str, done: int) ->
     first = Session(mode)
     for who in ("h1", "h3"):
         for change in ("features", "edges"):
-            held = everybody(trained(mode)[1])
-            one = held[who]
+            by_holder = everybody(trained(mode)[1])
+            holding = by_holder[who]
             if change == "features":
-                one.features[-1] += 0.5
+                holding.features[-1] += 0.5
             else:
-                held[who] = replace(one, edge_index=one.edge_index[:, 1:])
+                by_holder[who] = replace(holding, edge_index=holding.edge_index[:, 1:])
             with pytest.raises(BudgetError, match=f"{who}: other data than at first"):
-                Session(mode, done=done, kept=first.kept, held=held)
+                Session(mode, done=done, checkpoints=first.checkpoints, data=by_holder)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -137,10 +138,10 @@ def test_with_unit_person_a_guess_reads_columns_alone() -> None:
     """Lists of who trained were paid for once: other connections of everybody change no guess."""
     options = {"unit": "person", "epsilon": 8.0, "degree_bound": 3}
     first = Session("guesses", **options)
-    held = everybody(trained("guesses", tuple(options.items()))[1])
+    by_holder = everybody(trained("guesses", tuple(options.items()))[1])
     for name in ("h2", "h3"):
-        held[name] = replace(held[name], edge_index=held[name].edge_index[:, ::3])
-    other = Session("guesses", held=held, **options)
+        by_holder[name] = replace(by_holder[name], edge_index=by_holder[name].edge_index[:, ::3])
+    other = Session("guesses", data=by_holder, **options)
     sent = [[send.body for _, send in each.sent if send.kind == "guesses"] for each in (first, other)]
     assert all(map(torch.equal, *sent)) and len(sent[0]) == 2
     assert {first.results[name].publisher.spent for name in ("h2", "h3")} == {8.0}

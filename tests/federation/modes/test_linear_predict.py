@@ -38,7 +38,7 @@ def trained(epsilon: float) -> Any:
     by_holder = holdings(3, OLD, 5)
     setting = setting_of(by_holder, epsilon=epsilon)
     with pytest.MonkeyPatch.context() as patch:
-        return setting, {name: states[-1] for name, states in watched(setting, by_holder, patch).kept.items()}
+        return setting, {name: states[-1] for name, states in watched(setting, by_holder, patch).checkpoints.items()}
 
 
 def everybody() -> dict[str, Holding]:

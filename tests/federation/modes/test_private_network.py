@@ -28,34 +28,34 @@ N, CLASSES, COLUMNS, TRAINING = 300, 3, 12, 200
 NONE = torch.zeros(N, 0)
 
 
-def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
+def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
     """Holders "h1" (the labels) .. whose columns all tell of the classes."""
     generator = torch.Generator().manual_seed(5)
     labels = torch.randint(0, CLASSES, (N,), generator=generator)
     train, val = torch.arange(N) < TRAINING, (torch.arange(N) >= TRAINING) & (torch.arange(N) < 250)
-    members, held = [], {}
+    members, by_holder = [], {}
     for number in range(1, holders + 1):
         centres = torch.randn(CLASSES, COLUMNS, generator=generator)
         features = centres[labels] + torch.randn(N, COLUMNS, generator=generator)
         pairs = torch.randint(0, N, (2, 400), generator=generator)
         head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
-        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 10.0, head)
+        by_holder[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 10.0, head)
         members.append(Member(f"h{number}", COLUMNS, number == 1))
     plain: dict[str, Any] = {"mode": "guesses", "unit": "person", "hops": 1, "epochs": 40, "epsilon": 4.0}
-    return Setting.of(tuple(members), CLASSES, **{**plain, **changes}), held
+    return Setting.of(tuple(members), CLASSES, **{**plain, **changes}), by_holder
 
 
-def head_of(held: dict[str, Holding]) -> LabelHead:
-    head = held["h1"].head
+def head_of(by_holder: dict[str, Holding]) -> LabelHead:
+    head = by_holder["h1"].head
     assert head is not None
     return head
 
 
-def effects_of(setting: Setting, held: dict[str, Holding], given: Tensor | None = None, seed: int = 3) -> list[Effect]:
+def effects_of(setting: Setting, data: dict[str, Holding], given: Tensor | None = None, seed: int = 3) -> list[Effect]:
     """What the program of "h2" asks for, on labels of a label holder that follows no protocol."""
-    head = head_of(held)
+    head = head_of(data)
     labels = torch.where(head.train, head.labels, -1) if given is None else given
-    program = guessing_holder(RunContext("h2", setting, SeededRandomness(seed)), held["h2"])
+    program = guessing_holder(RunContext("h2", setting, SeededRandomness(seed)), data["h2"])
     seen, reply = [], None
     while True:
         try:
@@ -72,33 +72,33 @@ def sent_by(effects: list[Effect]) -> Tensor:
 
 
 def test_no_guess_of_anybody_who_trains_is_sent_and_nothing_else() -> None:
-    setting, held = made(3)
+    setting, by_holder = federation(3)
     sent: list[tuple[str, Send]] = []
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
             sent.append((name, effect))
 
-    trained = simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
-    assert [(name, one.to, one.kind, tuple(one.body.shape)) for name, one in sent] == [
+    trained = simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
+    assert [(name, message.to, message.kind, tuple(message.body.shape)) for name, message in sent] == [
         ("h1", "h2", "training-labels", (N,)),
         ("h1", "h3", "training-labels", (N,)),
         ("h2", "h1", "guesses", (N - TRAINING,)),
         ("h3", "h1", "guesses", (N - TRAINING,)),
     ]
     counted = traffic_of(setting, N, TRAINING)
-    assert trained.transcript.bytes == counted.total - 8 * len(held)  # a simulation aligns nobody
-    alone, both = head_of(held).history  # the seed is fixed: 200 who train are learnt from at epsilon 4
+    assert trained.transcript.bytes == counted.total - 8 * len(by_holder)  # a simulation aligns nobody
+    alone, both = head_of(by_holder).history  # the seed is fixed: 200 who train are learnt from at epsilon 4
     assert both["val_loss"] < alone["val_loss"] and both["val_accuracy"] >= alone["val_accuracy"]
 
 
 def test_connections_are_not_read_and_a_guess_reads_its_own_row_alone() -> None:
-    setting, held = made()
-    sent = sent_by(effects_of(setting, held))
-    held["h2"] = Holding(held["h2"].features, held["h2"].edge_index[:, :0], 10.0)
-    assert torch.equal(sent_by(effects_of(setting, held)), sent)
-    head = head_of(held)
-    rows, features = head.train.nonzero().squeeze(1), torch.as_tensor(held["h2"].features)
+    setting, by_holder = federation()
+    sent = sent_by(effects_of(setting, by_holder))
+    by_holder["h2"] = Holding(by_holder["h2"].features, by_holder["h2"].edge_index[:, :0], 10.0)
+    assert torch.equal(sent_by(effects_of(setting, by_holder)), sent)
+    head = head_of(by_holder)
+    rows, features = head.train.nonzero().squeeze(1), torch.as_tensor(by_holder["h2"].features)
     other = features.clone()
     other[-1] = -50 * features[-1]
     first, second = (
@@ -109,35 +109,37 @@ def test_connections_are_not_read_and_a_guess_reads_its_own_row_alone() -> None:
 
 
 def test_the_whole_price_is_on_disk_before_labels_are_waited_for_and_training_asks_for_it() -> None:
-    setting, held = made()
-    first, second, *rest = effects_of(setting, held)
+    setting, by_holder = federation()
+    first, second, *rest = effects_of(setting, by_holder)
     assert isinstance(first, Checkpoint) and (first.round, first.epsilon) == (0, 4.0)
     assert bool(first.state()["guesses/paid"]) and isinstance(second, Receive)
-    assert all(one.epsilon == 4.0 for one in rest if isinstance(one, Checkpoint))
+    assert all(effect.epsilon == 4.0 for effect in rest if isinstance(effect, Checkpoint))
     with pytest.raises(BudgetError, match="not paid for"):
         GuessPublisher(setting).require_paid()
     unpaid = {"guesses/count": torch.tensor([0]), "guesses/paid": torch.tensor([0])}
-    program = guessing_holder(RunContext("h2", setting, SeededRandomness(3), state=unpaid), held["h2"])
+    program = guessing_holder(RunContext("h2", setting, SeededRandomness(3), state=unpaid), by_holder["h2"])
     next(program)
     with pytest.raises(BudgetError, match="not paid for"):
-        program.send(torch.where(head_of(held).train, head_of(held).labels, -1))
+        program.send(torch.where(head_of(by_holder).train, head_of(by_holder).labels, -1))
 
 
 def test_a_restart_sends_what_was_drawn_or_trains_anew_and_is_charged_once() -> None:
     """Before anything was drawn nothing has left; what the second attempt sends is kept before it leaves."""
-    setting, held = made()
-    effects = effects_of(setting, held)
-    drawn = next(one for one in effects if isinstance(one, Checkpoint) and one.round == 1)
-    again = guessing_holder(RunContext("h2", setting, SeededRandomness(9), done=1, state=drawn.state()), held["h2"])
+    setting, by_holder = federation()
+    effects = effects_of(setting, by_holder)
+    drawn = next(effect for effect in effects if isinstance(effect, Checkpoint) and effect.round == 1)
+    again = guessing_holder(
+        RunContext("h2", setting, SeededRandomness(9), done=1, state=drawn.state()), by_holder["h2"]
+    )
     effect = next(again)
     assert isinstance(effect, Send) and torch.equal(effect.body, sent_by(effects))
     after = next(again)
     assert isinstance(after, Checkpoint) and after.epsilon == 4.0
-    begun = next(guessing_holder(RunContext("h2", setting, SeededRandomness(3)), held["h2"]))
+    begun = next(guessing_holder(RunContext("h2", setting, SeededRandomness(3)), by_holder["h2"]))
     assert isinstance(begun, Checkpoint)
-    anew = guessing_holder(RunContext("h2", setting, SeededRandomness(8), state=begun.state()), held["h2"])
+    anew = guessing_holder(RunContext("h2", setting, SeededRandomness(8), state=begun.state()), by_holder["h2"])
     assert isinstance(next(anew), Receive)
-    drawn = anew.send(torch.where(head_of(held).train, head_of(held).labels, -1))
+    drawn = anew.send(torch.where(head_of(by_holder).train, head_of(by_holder).labels, -1))
     assert isinstance(drawn, Checkpoint) and (drawn.round, drawn.epsilon) == (1, 4.0)
     sent = next(anew)
     assert isinstance(sent, Send) and torch.equal(sent.body, drawn.state()["guesses/sent"])
@@ -147,13 +149,13 @@ def test_a_restart_sends_what_was_drawn_or_trains_anew_and_is_charged_once() -> 
 def test_training_costs_what_is_declared_and_hardly_less(epsilon: float) -> None:
     """By the accountant, checked by Renyi accounting and by the same number of steps without sampling."""
     price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS)
-    found, delta = price.trained
-    assert 0.999 * epsilon < found <= epsilon and delta <= 1e-4
+    spent, delta = price.trained
+    assert 0.999 * epsilon < spent <= epsilon and delta <= 1e-4
     noise = {price.part.name: (price.multiplier,)}
-    assert pipeline_epsilon([price.part], noise, 1e-4, accountant="rdp") > found
+    assert pipeline_epsilon([price.part], noise, 1e-4, accountant="rdp") > spent
     # Sampling with probability 0.25 saves at most its factor, and all steps together cost more than one does.
-    assert found < gaussian_epsilon(price.multiplier, 1e-4, 2 * math.sqrt(STEPS))
-    assert found > gaussian_epsilon(price.multiplier, 1e-4, 2 * RATE * math.sqrt(STEPS) / 2)
+    assert spent < gaussian_epsilon(price.multiplier, 1e-4, 2 * math.sqrt(STEPS))
+    assert spent > gaussian_epsilon(price.multiplier, 1e-4, 2 * RATE * math.sqrt(STEPS) / 2)
     half = {price.part.name: (price.multiplier / 2,)}
     assert pipeline_epsilon([price.part], half, 1e-4) > 2 * epsilon
     assert price.part == ChangedSamples(steps=STEPS, rate=RATE, samples=1)
@@ -164,13 +166,14 @@ def test_training_costs_what_is_declared_and_hardly_less(epsilon: float) -> None
 
 
 def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None:
-    setting, _ = made()
-    found = guarantee_of(setting)
-    assert (found.unit, found.relation, found.epsilon, found.delta) == (PERSON_AT_HOLDER, "replace", 4.0, 1e-4)
-    assert found.against == LABEL_HOLDER and found.protects
+    setting, _ = federation()
+    guarantee = guarantee_of(setting)
+    assert (guarantee.unit, guarantee.relation) == (PERSON_AT_HOLDER, "replace")
+    assert (guarantee.epsilon, guarantee.delta) == (4.0, 1e-4)
+    assert guarantee.against == LABEL_HOLDER and guarantee.protects
     for code in ("trains-or-is-guessed", "connections-unread", "one-id-a-person", "label-holder-open", "labels-given"):
-        assert found.assumption(code)
-    assert not found.assumption("training-moves") and not found.assumption("neighbours-move")
+        assert guarantee.assumption(code)
+    assert not guarantee.assumption("training-moves") and not guarantee.assumption("neighbours-move")
     ledger = ledger_of(setting, 1)
     assert ledger.total("people") == pytest.approx((4.0, 1e-4), rel=1e-9)
     assert ledger_of(setting, 0).total("people") == (0.0, 0.0)
@@ -190,33 +193,33 @@ def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None
 )
 def test_what_no_budget_pays_for_is_refused_before_data(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        made(**changes)
+        federation(**changes)
 
 
 def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:
     """A sample with NaN adds nothing to a sum of clipped gradients, and is guessed about alone."""
-    setting, held = made()
-    head, features = head_of(held), torch.as_tensor(held["h2"].features).clone()
+    setting, by_holder = federation()
+    head, features = head_of(by_holder), torch.as_tensor(by_holder["h2"].features).clone()
     rows = head.train.nonzero().squeeze(1)
     features[0], features[N - 1] = math.nan, math.inf
-    found, _ = private_guesses(features, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
-    assert found.shape == (N,) and 0 <= int(found.min()) <= int(found.max()) < CLASSES
+    guesses, _ = private_guesses(features, NONE, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
+    assert guesses.shape == (N,) and 0 <= int(guesses.min()) <= int(guesses.max()) < CLASSES
     without, _ = private_guesses(
         features, NONE, rows[1:], head.labels[rows[1:]], setting, randomness=SeededRandomness(4)
     )
-    assert without.shape == found.shape
+    assert without.shape == guesses.shape
 
 
 def test_the_label_holder_may_choose_who_trains_and_with_which_labels_and_pays_nothing_for_anybody() -> None:
     """The proof holds for any: a person alone in training, and everybody but one."""
-    setting, held = made()
+    setting, by_holder = federation()
     for train in (torch.arange(N) == 7, torch.arange(N) != 7):
         given = torch.where(train, torch.full((N,), CLASSES - 1), -1)
-        assert sent_by(effects_of(setting, held, given)).shape == (N - int(train.sum()),)
+        assert sent_by(effects_of(setting, by_holder, given)).shape == (N - int(train.sum()),)
     with pytest.raises(InputError, match="no node trains"):
-        effects_of(setting, held, torch.full((N,), -1))
-    head = head_of(held)
+        effects_of(setting, by_holder, torch.full((N,), -1))
+    head = head_of(by_holder)
     both = LabelHead(head.labels, head.train, head.val | head.train, head.test)
-    held["h1"] = Holding(held["h1"].features, held["h1"].edge_index, 10.0, both)
+    by_holder["h1"] = Holding(by_holder["h1"].features, by_holder["h1"].edge_index, 10.0, both)
     with pytest.raises(InputError, match="trains and validates"):
-        simulate_training(setting, held, randomness=SeededRandomness(3))
+        simulate_training(setting, by_holder, randomness=SeededRandomness(3))

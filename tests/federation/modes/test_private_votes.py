@@ -24,8 +24,8 @@ from tests.federation.modes.test_private_network import (
     TRAINING,
     N,
     effects_of,
+    federation,
     head_of,
-    made,
     sent_by,
 )
 
@@ -34,7 +34,7 @@ LABELS = torch.arange(TRAINING) % CLASSES
 
 
 def with_edges(**changes: Any) -> tuple[Setting, Any]:
-    return made(**{"degree_bound": DEGREE, **changes})
+    return federation(**{"degree_bound": DEGREE, **changes})
 
 
 def test_the_largest_change_of_one_person_is_what_the_noise_was_made_for() -> None:

@@ -64,11 +64,11 @@ def longest_chain(effects: Mapping[str, Sequence[Effect]]) -> int:
 def test_a_plan_counts_trips_and_the_busiest_direction(
     mode: str, holders: int, epochs: int, republish: int, hops: int
 ) -> None:
-    held = holdings(holders, 24, 3)
-    setting = setting_of(held, mode=mode, epochs=epochs, republish=republish, hops=hops, opened=True)
+    by_holder = holdings(holders, 24, 3)
+    setting = setting_of(by_holder, mode=mode, epochs=epochs, republish=republish, hops=hops, opened=True)
     effects: defaultdict[str, list[Effect]] = defaultdict(list)
     trained = simulate_training(
-        setting, held, randomness=SeededRandomness(1), watch=lambda name, effect: effects[name].append(effect)
+        setting, by_holder, randomness=SeededRandomness(1), watch=lambda name, effect: effects[name].append(effect)
     )
     # A session adds a trip a publication: no simulation waits until all have saved. Seals take as long.
     priced_rounds = setting.publications + (mode != "guesses")
@@ -76,7 +76,7 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
     sent = Counter[tuple[str, str]]()
     for entry in trained.transcript.entries:
         sent[entry.sender, entry.receiver] += entry.bytes
-    head = held["h1"].head
+    head = by_holder["h1"].head
     assert head is not None
     planned = traffic_of(setting, 24, int(head.train.sum()), int(head.val.sum())).by_link()
     assert max(sent.values()) == max(planned.values())

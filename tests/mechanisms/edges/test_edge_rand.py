@@ -68,7 +68,7 @@ def test_the_source_is_asked_for_one_secret(mechanism: Any) -> None:
         source = Counted(1)
         pairs = torch.stack([torch.arange(related), torch.arange(related) + 1])
         mechanism.randomize(pairs, randomness=source)
-        assert source.asked == [SECRET_BYTES]
+        assert source.counts == [SECRET_BYTES]
 
 
 def test_a_warning_says_how_many_false_edges_come() -> None:

@@ -28,7 +28,7 @@ from graphveil.runtime.progress import Progress
 from tests.methods.advise.made import parts, sealed
 
 
-def made(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int = 0) -> tuple[World, ...]:
+def sealed_worlds(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int = 0) -> tuple[World, ...]:
     """The worlds of a graph, of which the hidden parts fail when they are read."""
     closed = sealed(graph, *hidden)
     return tuple(worlds_of(closed, facts_of(closed, hidden, degree), seed=seed))
@@ -38,7 +38,7 @@ def test_public_features_and_labels_stay_with_their_people_in_a_sample() -> None
     graph = parts("edges", nodes=2400)
     numbered = replace(graph, x=np.arange(2400, dtype=np.float32)[:, None].repeat(12, axis=1))
     numbered = replace(numbered, schema=replace(graph.schema, high=2400.0))
-    for world in made(numbered, "edges", degree=6.0):
+    for world in sealed_worlds(numbered, "edges", degree=6.0):
         people = world.graph.x.numpy()[:, 0].astype(int)
         assert len(set(people)) == 1500
         assert np.array_equal(world.graph.y.numpy(), graph.y[people])
@@ -70,7 +70,7 @@ def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
     only = replace(
         graph, edge_index=graph.edge_index[:, graph.public_edges], public_edges=np.ones(graph.public_edges.sum(), bool)
     )
-    (first,), (second,) = (worlds_of(one, facts_of(one, ("edges",), None)) for one in (graph, only))
+    (first,), (second,) = (worlds_of(g, facts_of(g, ("edges",), None)) for g in (graph, only))
     assert np.array_equal(first.graph.edge_index.numpy(), second.graph.edge_index.numpy())
 
 
@@ -101,11 +101,11 @@ def test_the_rule_follows_from_trust_and_declaration(
     trust: str, private: tuple[str, ...], degree: float, method: str | None, fits: bool
 ) -> None:
     graph = sealed(parts(*private, degree=degree), *private)
-    asked = Request(private, degree=None, rehearsed=False)
-    found = advise(trust, graph, asked)
-    assert (found.rule is not None) == fits
-    assert (found.rule.method if found.rule else None) == method
-    assert set(private) <= set(found.facts.hidden)
+    request = Request(private, degree=None, rehearsed=False)
+    advice = advise(trust, graph, request)
+    assert (advice.rule is not None) == fits
+    assert (advice.rule.method if advice.rule else None) == method
+    assert set(private) <= set(advice.facts.hidden)
 
 
 @pytest.mark.parametrize(
@@ -122,29 +122,29 @@ def test_advice_and_rehearsal_read_nothing_private(
     trust: str, private: tuple[str, ...], hidden: tuple[str, ...]
 ) -> None:
     """Private parts fail when they are read."""
-    graph, asked = parts(*private, nodes=200), Request(private, degree=6.0)
-    told: list[Progress] = []
+    graph, request = parts(*private, nodes=200), Request(private, degree=6.0)
+    events: list[Progress] = []
     closed = hidden if trust != "curator" or "edges" in private else private
-    found = advise(trust, sealed(graph, *closed), asked, told.append)
-    assert found.facts.hidden == hidden and len(told) == len(EXCESS)
-    assert found.rehearsal is not None and found.expected is not None
-    assert found.expected.low < found.expected.high and found.adversary is not None
+    advice = advise(trust, sealed(graph, *closed), request, events.append)
+    assert advice.facts.hidden == hidden and len(events) == len(EXCESS)
+    assert advice.rehearsal is not None and advice.expected is not None
+    assert advice.expected.low < advice.expected.high and advice.adversary is not None
 
 
 def test_a_public_data_set_is_read_as_if_its_trusts_parts_were_private() -> None:
     graph = parts("features", "labels")
-    methods = [one.rule.method for one in all_trusts(graph, Request(None)) if one.rule is not None]
+    methods = [advice.rule.method for advice in all_trusts(graph, Request(None)) if advice.rule is not None]
     assert methods == ["label-pool", "links", "class-sums", "class-counts", "guesses"]
-    assert [one.trust for one in all_trusts(graph, Request(None))] == list(TRUSTS)
+    assert [advice.trust for advice in all_trusts(graph, Request(None))] == list(TRUSTS)
 
 
 def test_without_a_rehearsal_the_band_is_that_of_the_graphs_most_alike() -> None:
-    found = advise("curator", parts("edges"), Request(("edges",), degree=8.0, rehearsed=False))
-    lifts = [cell.lift for cell in found.alike]
-    assert found.expected is not None and len(lifts) == 3
-    assert found.expected.low == pytest.approx(min(lifts) / 100)
-    assert found.expected.high == pytest.approx(max(lifts) / 100)
-    assert found.on == "not rehearsed"
+    advice = advise("curator", parts("edges"), Request(("edges",), degree=8.0, rehearsed=False))
+    lifts = [cell.lift for cell in advice.alike]
+    assert advice.expected is not None and len(lifts) == 3
+    assert advice.expected.low == pytest.approx(min(lifts) / 100)
+    assert advice.expected.high == pytest.approx(max(lifts) / 100)
+    assert advice.on == "not rehearsed"
 
 
 def test_facts_count_public_parts_alone() -> None:
@@ -168,18 +168,18 @@ def test_a_world_has_the_public_parts_and_as_many_contacts_inside_a_class_as_it_
     graph = parts(nodes=1000, degree=10.0)
     facts = facts_of(sealed(graph, *hidden), hidden, 10.0)
     for world, excess in zip(worlds_of(sealed(graph, *hidden), facts), EXCESS.values(), strict=True):
-        made = world.graph
-        source, target = made.edge_index
-        labels = made.y.numpy()
+        generated = world.graph
+        source, target = generated.edge_index
+        labels = generated.y.numpy()
         both = (labels[source] >= 0) & (labels[target] >= 0)
         inside = float((labels[source] == labels[target])[both.tolist()].mean())
         assert f"({100 * inside:.0f}% inside)" in world.name
         if "edges" in hidden:  # classes cannot follow given edges more than these fall into groups
             assert inside == pytest.approx(1 / 3 + 2 / 3 * excess, abs=0.08)
-        assert made.edge_index.shape[1] / 1000 == pytest.approx(10.0, rel=0.1)
+        assert generated.edge_index.shape[1] / 1000 == pytest.approx(10.0, rel=0.1)
         assert ((labels < 0) == (graph.y < 0)).all()
         if "edges" not in hidden:
-            assert np.array_equal(made.edge_index.numpy(), graph.edge_index)
+            assert np.array_equal(generated.edge_index.numpy(), graph.edge_index)
         if "labels" not in hidden:
             assert np.array_equal(labels, graph.y)
 
@@ -193,13 +193,13 @@ def world(homophily: float = 0.8, seed: int = 1) -> World:
 
 
 def test_every_world_is_met_with_every_seed_and_progress_says_where_it_is() -> None:
-    told: list[Progress] = []
+    events: list[Progress] = []
     worlds, seeds = (world(), world(0.4)), (0, 1, 2)
-    found = rehearse("label-propagation", {"epsilon_y": 2.0}, worlds, (), seeds=seeds, progress=told.append)
-    assert [trial.world for trial in found.trials] == ["homophily 0.8"] * 3 + ["homophily 0.4"] * 3
-    assert [(event.done, event.total) for event in told] == [(place, 6) for place in range(6)]
-    assert {event.stage for event in told} == {"rehearsing label-propagation at epsilon 2"}
-    assert len({trial.accuracy.mean for trial in found.trials[:3]}) > 1
+    rehearsal = rehearse("label-propagation", {"epsilon_y": 2.0}, worlds, (), seeds=seeds, progress=events.append)
+    assert [trial.world for trial in rehearsal.trials] == ["homophily 0.8"] * 3 + ["homophily 0.4"] * 3
+    assert [(event.done, event.total) for event in events] == [(place, 6) for place in range(6)]
+    assert {event.stage for event in events} == {"rehearsing label-propagation at epsilon 2"}
+    assert len({trial.accuracy.mean for trial in rehearsal.trials[:3]}) > 1
 
 
 def test_it_is_what_a_run_with_that_noise_reaches() -> None:
@@ -221,8 +221,8 @@ def trial(mean: float, half: float, accuracy: float = 0.5) -> Trial:
 
 
 def test_a_band_reaches_from_the_least_to_the_greatest_end_of_all_intervals() -> None:
-    found = Rehearsal((trial(0.1, 0.02, 0.5), trial(0.3, 0.05, 0.7), trial(0.2, 0.2, 0.6)))
-    lift, accuracy = found.band("lift"), found.band("accuracy")
+    rehearsal = Rehearsal((trial(0.1, 0.02, 0.5), trial(0.3, 0.05, 0.7), trial(0.2, 0.2, 0.6)))
+    lift, accuracy = rehearsal.band("lift"), rehearsal.band("accuracy")
     assert (lift.low, lift.high) == (pytest.approx(0.0), pytest.approx(0.4))
     assert (accuracy.low, accuracy.high) == (pytest.approx(0.4), pytest.approx(0.8))
 
@@ -267,26 +267,26 @@ def test_a_method_that_spends_nothing_has_no_goal() -> None:
 
 
 def test_a_goal_is_searched_without_reading_what_is_private() -> None:
-    graph, told = parts("features", "labels", nodes=200), list[Progress]()
-    found = wanted(
+    graph, events = parts("features", "labels", nodes=200), list[Progress]()
+    answer = wanted(
         "label-propagation",
         {},
         sealed(graph, "features", "labels"),
         Goal("accuracy", 0.9),
         declared=("features", "labels"),
-        progress=told.append,
+        progress=events.append,
     )
-    assert found.budget == "epsilon" and found.on == "made graphs" and told
-    assert set(found.reached.tried) <= set(GRID) and "accuracy of at least 90 %" in found.sentence
+    assert answer.budget == "epsilon" and answer.on == "made graphs" and events
+    assert set(answer.reached.tried) <= set(GRID) and "accuracy of at least 90 %" in answer.sentence
 
 
 def test_a_pilot_is_all_that_is_rehearsed_on() -> None:
     """The graph itself fails at any reading but that of its shape and of who has a label."""
     graph, pilot = parts("features", "labels"), parts(nodes=200)
     closed = sealed(graph, "features", "labels", "edges")
-    found = wanted("label-propagation", {}, closed, Goal("accuracy", 0.3), declared=("labels",), pilot=pilot)
-    assert "the pilot" in found.on and "declare public or already paid" in found.on and " s" in found.sentence
-    assert found.reached.hopeful is not None
+    answer = wanted("label-propagation", {}, closed, Goal("accuracy", 0.3), declared=("labels",), pilot=pilot)
+    assert "the pilot" in answer.on and "declare public or already paid" in answer.on and " s" in answer.sentence
+    assert answer.reached.hopeful is not None
 
 
 # ---- the table of rules, goals, and the figures that advice rests on ----
@@ -344,22 +344,22 @@ def rising(epsilon: float) -> Band:
 
 @pytest.mark.parametrize("least", [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.35])
 def test_it_is_the_first_of_the_grid_at_either_end_of_the_band(least: float) -> None:
-    found = smallest(Goal("lift", least), rising)
-    assert found.hopeful == next((one for one in GRID if rising(one).high >= least), None)
-    assert found.sure == next((one for one in GRID if rising(one).low >= least), None)
-    assert set(found.tried) <= set(GRID)
+    reached = smallest(Goal("lift", least), rising)
+    assert reached.hopeful == next((epsilon for epsilon in GRID if rising(epsilon).high >= least), None)
+    assert reached.sure == next((epsilon for epsilon in GRID if rising(epsilon).low >= least), None)
+    assert set(reached.tried) <= set(GRID)
 
 
 def test_a_goal_that_is_out_of_reach_is_said_with_the_best_that_was_found() -> None:
-    found = smallest(Goal("lift", 0.9), rising)
-    assert found.hopeful is None and found.sure is None
-    assert "no epsilon up to 8 reaches it" in found.sentence and "+35.0 to +45.0" in found.sentence
+    reached = smallest(Goal("lift", 0.9), rising)
+    assert reached.hopeful is None and reached.sure is None
+    assert "no epsilon up to 8 reaches it" in reached.sentence and "+35.0 to +45.0" in reached.sentence
 
 
 def test_a_goal_that_only_luck_reaches_is_no_recommendation() -> None:
-    found = smallest(Goal("lift", 0.4), rising)
-    assert found.hopeful == 8.0 and found.sure is None and "do not count on it" in found.sentence
-    assert "from epsilon 8 on" in found.sentence and "gave +35.0 to +45.0 points" in found.sentence
+    reached = smallest(Goal("lift", 0.4), rising)
+    assert reached.hopeful == 8.0 and reached.sure is None and "do not count on it" in reached.sentence
+    assert "from epsilon 8 on" in reached.sentence and "gave +35.0 to +45.0 points" in reached.sentence
     share = smallest(Goal("accuracy", 0.4), rising).sentence
     assert "gave 35.0 to 45.0 %" in share
 

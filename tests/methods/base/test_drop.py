@@ -41,9 +41,9 @@ CHANNEL = RandomizedResponse(epsilon=1.0, classes=CLASSES)
 
 
 def objective(hops: int, **changes: Any) -> Drop:
-    known: dict[str, Any] = {"classes": CLASSES, "keep": CHANNEL.keep, "flip": CHANNEL.flip}
+    plain: dict[str, Any] = {"classes": CLASSES, "keep": CHANNEL.keep, "flip": CHANNEL.flip}
     labels = changes.pop("labels", LABELS)
-    return drop_objective(labels, TRAIN, changes.pop("val", VAL), normalised(EDGES, 7), hops, **{**known, **changes})
+    return drop_objective(labels, TRAIN, changes.pop("val", VAL), normalised(EDGES, 7), hops, **{**plain, **changes})
 
 
 def logits() -> Tensor:
@@ -148,7 +148,7 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, torch.Tensor, torch.Tensor, to
 @given(st.integers(2, 15), st.integers(0, 4), st.integers(0, 999))
 def test_targets_are_the_training_labels_spread_over_the_hops(n: int, hops: int, seed: int) -> None:
     edges, labels, train, val = drawn(n, seed)
-    found = smooth_labels(
+    smoothed = smooth_labels(
         labels, train, val, normalised(torch.from_numpy(edges), n), hops, classes=CLASSES_OF_SMOOTH_LABELS
     )
     a = np.zeros((n, n))
@@ -157,23 +157,23 @@ def test_targets_are_the_training_labels_spread_over_the_hops(n: int, hops: int,
     p = a / np.sqrt(degree)[:, None] / np.sqrt(degree)
     own = np.eye(CLASSES_OF_SMOOTH_LABELS)[labels.numpy()] * train.numpy()[:, None]
     spread = np.linalg.matrix_power(p, hops) @ own
-    for node, target in zip(found.nodes.tolist(), found.targets.numpy(), strict=True):
+    for node, target in zip(smoothed.nodes.tolist(), smoothed.targets.numpy(), strict=True):
         total = spread[node].sum()
         assert target == pytest.approx(spread[node] / total if total > 0 else own[node], abs=1e-5)
-    assert found.nodes.tolist() == train.nonzero().squeeze(1).tolist()
+    assert smoothed.nodes.tolist() == train.nonzero().squeeze(1).tolist()
 
 
 def test_the_loss_is_the_cross_entropy_and_least_at_the_targets() -> None:
     edges, labels, train, val = drawn(10, 8)
-    found = smooth_labels(
+    smoothed = smooth_labels(
         labels, train, val, normalised(torch.from_numpy(edges), 10), 1, classes=CLASSES_OF_SMOOTH_LABELS
     )
     logits = torch.randn(10, CLASSES_OF_SMOOTH_LABELS, generator=torch.Generator().manual_seed(0))
-    by_hand = -(found.targets * torch.softmax(logits[found.nodes], 1).log()).sum(dim=1).mean()
-    assert float(found.loss(logits)) == pytest.approx(float(by_hand), rel=1e-5)
+    by_hand = -(smoothed.targets * torch.softmax(logits[smoothed.nodes], 1).log()).sum(dim=1).mean()
+    assert float(smoothed.loss(logits)) == pytest.approx(float(by_hand), rel=1e-5)
     best = torch.zeros(10, CLASSES_OF_SMOOTH_LABELS)
-    best[found.nodes] = found.targets.clamp_min(1e-9).log()
-    assert float(found.loss(best)) <= float(found.loss(best + 0.1 * logits))
+    best[smoothed.nodes] = smoothed.targets.clamp_min(1e-9).log()
+    assert float(smoothed.loss(best)) <= float(smoothed.loss(best + 0.1 * logits))
 
 
 # ---- hops that are chosen from reports alone ----
@@ -197,15 +197,15 @@ BOTH = ("steps_x", "steps_y")
 def test_the_best_of_a_few_pairs_is_kept(
     accuracies: dict[Pair, int], fixed: Pair, free: tuple[str, ...], chosen: Pair
 ) -> None:
-    found = search_hops(accuracies.__getitem__, dict(zip(BOTH, fixed, strict=True)), free, (4, 1))
-    assert (found.steps_x, found.steps_y) == chosen
-    assert f"{chosen[0]} of features, {chosen[1]} of labels, chosen at no further cost" in found.words
+    hops = search_hops(accuracies.__getitem__, dict(zip(BOTH, fixed, strict=True)), free, (4, 1))
+    assert (hops.steps_x, hops.steps_y) == chosen
+    assert f"{chosen[0]} of features, {chosen[1]} of labels, chosen at no further cost" in hops.words
 
 
 @pytest.mark.parametrize(("none", "hops"), [(83, 0), (52, 2)])
 def test_features_that_came_without_noise_may_need_no_hops(none: int, hops: int) -> None:
-    found = search_hops({**CALTECH, (0, 0): none}.__getitem__, dict.fromkeys(BOTH, 0), ("steps_x",), (0,), exact=True)
-    assert found.steps_x == hops
+    result = search_hops({**CALTECH, (0, 0): none}.__getitem__, dict.fromkeys(BOTH, 0), ("steps_x",), (0,), exact=True)
+    assert result.steps_x == hops
 
 
 @pytest.mark.parametrize(
@@ -266,23 +266,23 @@ SHORT = NetworkSettings(steps_x=1, steps_y=1, epochs=3, selection="last")
 def test_a_trial_learns_nothing_of_the_reports_that_judge_it() -> None:
     """Otherwise few label hops win: their networks meet the noise that was spread into their targets."""
     labels, topology, x = reports()
-    others = replace(labels, values=torch.where(labels.val, (labels.values + 1) % 3, labels.values))
+    changed = replace(labels, values=torch.where(labels.val, (labels.values + 1) % 3, labels.values))
     for unheard in (True, False):
-        found = [train_network(x, 0.0, one, topology, SHORT, unheard=unheard).logits for one in (labels, others)]
-        assert torch.equal(*found) is unheard
+        outputs = [train_network(x, 0.0, y, topology, SHORT, unheard=unheard).logits for y in (labels, changed)]
+        assert torch.equal(*outputs) is unheard
 
 
 def test_few_validation_reports_leave_the_choice_to_the_public_topology() -> None:
     labels, topology, x = reports()
     few = replace(labels, val=labels.val & (torch.arange(200) < 20))
-    others = replace(few, values=(few.values + 1) % 3)
+    changed = replace(few, values=(few.values + 1) % 3)
 
     def reads(settings: NetworkSettings) -> tuple[Any, float, NetworkSettings]:
         return x, 0.0, settings
 
-    found = [choose_hops(reads, one, topology, SHORT, BOTH) for one in (few, others)]
-    assert found[0] == found[1] and not found[0].tried
-    assert "too few to choose by" in found[0].words
+    choices = [choose_hops(reads, y, topology, SHORT, BOTH) for y in (few, changed)]
+    assert choices[0] == choices[1] and not choices[0].tried
+    assert "too few to choose by" in choices[0].words
     assert choose_hops(reads, labels, topology, SHORT, BOTH).tried
 
 

@@ -26,9 +26,9 @@ def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling:
     networks = GapRecipe().networks(settings, graph.schema, batch_norm=True)
     nodes = int(graph.num_nodes)
     total = np.random.default_rng(0).normal(3.0, 1.0, size=(nodes, settings.hidden)).astype(np.float32)
-    known = NodeInputs(read_features(graph), torch.full((nodes,), -1), (1.0,))
-    steps = GapRecipe().steps([net.eval() for net in networks], known, settings)
-    _, row = carry_out(steps, train=lambda stage: None, add=lambda asked: torch.from_numpy(total))
+    inputs = NodeInputs(read_features(graph), torch.full((nodes,), -1), (1.0,))
+    steps = GapRecipe().steps([net.eval() for net in networks], inputs, settings)
+    _, row = carry_out(steps, train=lambda stage: None, add=lambda stage: torch.from_numpy(total))
     unit = total / np.linalg.norm(total, axis=1, keepdims=True)
     if scaling == "standard":
         centred = unit - unit.mean(axis=0)
@@ -42,20 +42,20 @@ def test_rows_say_labels_of_who_trains_and_are_no_longer_than_before(kind: Any) 
     graph, settings = cm.graph(), kind(epsilon=4.0, hops=1).settings
     labels, nodes = torch.where(torch.arange(int(graph.num_nodes)) % 2 == 0, graph.y, -1), int(graph.num_nodes)
     networks = [net.eval() for net in kind.recipe.networks(settings, graph.schema, batch_norm=True)]
-    asked, inputs = [], NodeInputs(read_features(graph), labels, (1.0,))
+    row_sets, inputs = [], NodeInputs(read_features(graph), labels, (1.0,))
 
     def add(stage: AddUp) -> torch.Tensor:
-        asked.append(stage.rows)
+        row_sets.append(stage.rows)
         return torch.zeros_like(stage.rows)
 
     own, _ = carry_out(kind.recipe.steps(networks, inputs, settings), train=lambda stage: None, add=add)
-    (rows,) = asked
+    (rows,) = row_sets
     classes = len(graph.schema.classes)
     assert rows.shape == (nodes, kind.recipe.columns(settings, graph.schema)) == (nodes, settings.hidden + classes)
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(nodes))
-    said = rows[:, -classes:]
-    torch.testing.assert_close(said[labels >= 0], corners(classes)[labels[labels >= 0]] / 2**0.5)
-    assert float(said[labels < 0].norm(dim=1).max()) < 0.5  # what an untrained network expects is no class
+    label_columns = rows[:, -classes:]
+    torch.testing.assert_close(label_columns[labels >= 0], corners(classes)[labels[labels >= 0]] / 2**0.5)
+    assert float(label_columns[labels < 0].norm(dim=1).max()) < 0.5  # what an untrained network expects is no class
     assert own.shape[1] in (settings.hidden, graph.schema.dimension)
 
 

@@ -80,7 +80,7 @@ def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
     for start in (cm.graph(), cm.without_node(cm.graph())):
         source = cm.made.Counted(1)
         method = audits.fit(name, start, noise=source, **audits.NODE)
-        facts.append((source.asked, method.ledger, method.guarantee, method.predict_proba().shape))
+        facts.append((source.counts, method.ledger, method.guarantee, method.predict_proba().shape))
     assert facts[0] == facts[1]
 
 

@@ -53,7 +53,7 @@ def test_every_part_of_a_list_is_reported_once(mechanism: str, mode: str) -> Non
         name: part.randomize(part.count(graph.edge_index) if name == "degrees" else graph.edge_index, randomness=alone)
         for name, part in parts.items()
     }
-    assert watched.asked == alone.asked and set(lists) == set(parts)
+    assert watched.counts == alone.counts and set(lists) == set(parts)
     for name, reports in lists.items():
         sent, expected = reports.to_tensors(), wanted[name].to_tensors()
         assert all(torch.equal(sent[key], expected[key]) for key in {*sent, *expected})

@@ -41,8 +41,8 @@ def test_hops_left_open_are_those_that_each_part_needs() -> None:
     """Noise is averaged out over neighbours; what is public needs no averaging."""
     for epsilon_x, epsilon_y, hops in ((1.0, 1.0, (8, 4)), (math.inf, 1.0, (0, 4)), (1.0, math.inf, (8, 0))):
         for left_open in ({}, {"steps_x": None, "steps_y": None}):
-            found = LPGNN(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **left_open).settings
-            assert (found.steps_x, found.steps_y) == hops
+            settings = LPGNN(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **left_open).settings
+            assert (settings.steps_x, settings.steps_y) == hops
     assert LPGNN(epsilon_x=math.inf, epsilon_y=1.0, steps_x=3).settings.steps_x == 3
 
 
@@ -114,7 +114,7 @@ def predicted(**settings: Any) -> torch.Tensor:
 def test_the_same_reports_are_read_through_other_layers() -> None:
     plain, upgnet = LPGNN(epsilon_x=4.0, epsilon_y=1.0), UPGNET()
     graph, split = made.graph(), made.split_of(made.graph())
-    sent = [one.randomize(graph, split=split, randomness=SeededRandomness(1)).digest for one in (plain, upgnet)]
+    sent = [method.randomize(graph, split=split, randomness=SeededRandomness(1)).digest for method in (plain, upgnet)]
     assert sent[0] == sent[1]
     assert not torch.equal(predicted(), predicted(denoising="upgnet"))
 
@@ -128,11 +128,11 @@ def test_the_units_of_features_change_nothing() -> None:
     """The threshold is one for features in [0, 1]: declared in other units, features give the same network."""
     graph = made.graph(20)
     wide = made.changed(graph, x=16 * made.dense(graph.x), low=16 * graph.schema.low, high=16 * graph.schema.high)
-    found = [
-        UPGNET(seed=0).fit(one, split=made.split_of(one), randomness=SeededRandomness(1)).predict_proba()
-        for one in (graph, wide)
+    predictions = [
+        UPGNET(seed=0).fit(g, split=made.split_of(g), randomness=SeededRandomness(1)).predict_proba()
+        for g in (graph, wide)
     ]
-    assert torch.allclose(found[0], found[1], atol=1e-4)
+    assert torch.allclose(predictions[0], predictions[1], atol=1e-4)
 
 
 # ---- reports of some, and links that count for as much as their ends agree ----
@@ -144,8 +144,8 @@ def lpgnn(**more: Any) -> LPGNN:
 
 def of_some(reports: LocalReports, who: Tensor) -> LocalReports:
     """The same reports, of which those of all others never arrived."""
-    kept = type(reports.features).from_tensors({name: t[who] for name, t in reports.features.to_tensors().items()})
-    return replace(reports, features=Answers(who, kept))
+    features = type(reports.features).from_tensors({name: t[who] for name, t in reports.features.to_tensors().items()})
+    return replace(reports, features=Answers(who, features))
 
 
 @pytest.fixture
@@ -165,19 +165,21 @@ def half(graph: Graph) -> Tensor:
 @pytest.mark.parametrize("more", [{}, {"model": "gcn"}, {"denoising": "upgnet"}, {"steps_x": 0}], ids=str)
 def test_where_everybody_answered_every_bit_is_the_same(graph: Graph, sent: LocalReports, more: Any) -> None:
     everyone = of_some(sent, torch.ones(int(graph.num_nodes), dtype=torch.bool))
-    whole, some = (lpgnn(**more).fit_reports(one, topology_of(graph)).probabilities() for one in (sent, everyone))
+    whole, some = (
+        lpgnn(**more).fit_reports(reports, topology_of(graph)).probabilities() for reports in (sent, everyone)
+    )
     assert torch.equal(whole, some)
 
 
 @pytest.mark.parametrize("more", [{}, {"model": "gcn"}, {"denoising": "upgnet"}, {"steps_x": 0}], ids=str)
 def test_everybody_is_predicted_where_half_answered(graph: Graph, sent: LocalReports, more: Any) -> None:
     core = lpgnn(**more).fit_reports(of_some(sent, half(graph)), topology_of(graph))
-    found = core.probabilities()
-    assert tuple(found.shape) == (int(graph.num_nodes), len(graph.schema.classes))
-    assert bool(torch.isfinite(found).all())
+    probabilities = core.probabilities()
+    assert tuple(probabilities.shape) == (int(graph.num_nodes), len(graph.schema.classes))
+    assert bool(torch.isfinite(probabilities).all())
     assert core.guarantee.epsilon == 4.0
     # The reports of half say something else than those of all.
-    assert not torch.equal(found, lpgnn(**more).fit_reports(sent, topology_of(graph)).probabilities())
+    assert not torch.equal(probabilities, lpgnn(**more).fit_reports(sent, topology_of(graph)).probabilities())
 
 
 def test_a_missing_report_has_no_row_that_says_anything(graph: Graph, sent: LocalReports) -> None:
@@ -192,12 +194,12 @@ def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports)
     silent = sent.train & half(graph)
     fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)
     core = LabelPropagation(epsilon_y=2.0)
-    found = core.fit_reports(replace(fewer, privacy=core.privacy), topology_of(graph)).probabilities()
-    assert len(found) == int(graph.num_nodes) and bool(torch.isfinite(found).all())
+    probabilities = core.fit_reports(replace(fewer, privacy=core.privacy), topology_of(graph)).probabilities()
+    assert len(probabilities) == int(graph.num_nodes) and bool(torch.isfinite(probabilities).all())
     # What was never sent cannot matter, whatever stands at its place.
     other = replace(fewer, labels=torch.where(silent, 0, fewer.labels), privacy=core.privacy)
     again = LabelPropagation(epsilon_y=2.0).fit_reports(other, topology_of(graph)).probabilities()
-    assert torch.equal(found, again)
+    assert torch.equal(probabilities, again)
 
 
 # ---- links that count for as much as their ends agree ----
@@ -223,8 +225,8 @@ def test_ends_that_agree_weigh_the_more() -> None:
 
 def test_it_costs_nothing_and_is_kept_in_a_file(tmp_path: Path) -> None:
     graph, _, _ = people()
-    made = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, trimming="agreement")
-    model = made.fit(graph, randomness=SeededRandomness(1))
+    method = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, trimming="agreement")
+    model = method.fit(graph, randomness=SeededRandomness(1))
     assert model.guarantee.epsilon == 4.0
     model.save(tmp_path / "model")
     plain = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2).fit(graph, randomness=SeededRandomness(1))
@@ -257,28 +259,28 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
     _, reports, topology = people()
     values, judges = torch.where(reports.train | reports.val, reports.labels, -1), reports.val
     v = int(judges.nonzero()[0, 0])
-    others = values.clone()
-    others[v] = (others[v] + 1) % 3
-    said, heard = (
-        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, work=0) for one in (values, others)
+    changed = values.clone()
+    changed[v] = (changed[v] + 1) % 3
+    before, heard = (
+        read_labels(topology, labels, classes=3, keep=0.8, flip=0.1, seed=0, work=0) for labels in (values, changed)
     )
-    assert torch.allclose(said.scores[v, said.folds[v]], heard.scores[v, said.folds[v]], atol=1e-5)
-    assert not torch.allclose(said.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)
+    assert torch.allclose(before.scores[v, before.folds[v]], heard.scores[v, before.folds[v]], atol=1e-5)
+    assert not torch.allclose(before.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)
     # Nor do those who judge weigh the members that they judge.
-    judged, final = pooled_opinions(said, judges)
-    weighed = pooled_opinions(said, torch.zeros_like(judges))
+    judged, final = pooled_opinions(before, judges)
+    weighed = pooled_opinions(before, torch.zeros_like(judges))
     assert torch.equal(final, weighed[1]) and not torch.equal(judged, weighed[0])
 
 
 def taught(graph: Graph, *, features: bool, edges: bool, epsilon_y: float = 3.0) -> LPGNN:
     """A network on features that say the class or nothing, over the graph's edges or none."""
-    known = torch.nn.functional.one_hot(graph.y, 3).float()
-    told = copy(graph)
-    told.x = torch.cat([known if features else torch.zeros_like(known), torch.zeros(PEOPLE, 17)], dim=1).to_sparse_csr()
+    rows = torch.nn.functional.one_hot(graph.y, 3).float()
+    copied = copy(graph)
+    copied.x = torch.cat([rows if features else torch.zeros_like(rows), torch.zeros(PEOPLE, 17)], dim=1).to_sparse_csr()
     if not edges:
-        told.edge_index = graph.edge_index[:, :0]
+        copied.edge_index = graph.edge_index[:, :0]
     model = LPGNN(epsilon_x=math.inf, epsilon_y=epsilon_y, epochs=100)
-    return model.fit(told, randomness=SeededRandomness(1))
+    return model.fit(copied, randomness=SeededRandomness(1))
 
 
 def test_weights_go_to_whoever_knows() -> None:
@@ -291,18 +293,18 @@ def test_weights_go_to_whoever_knows() -> None:
 
 def test_a_pool_costs_nothing_is_kept_in_a_file_and_can_be_left_out(tmp_path: Path) -> None:
     graph, _, _ = people()
-    found = {}
+    models = {}
     for pooling in ("labels", "none"):
         model = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, pooling=pooling)
-        found[pooling] = model.fit(graph, randomness=SeededRandomness(1))
+        models[pooling] = model.fit(graph, randomness=SeededRandomness(1))
         assert model.guarantee.epsilon == 4.0
         model.save(tmp_path / pooling)
         again = load_method(tmp_path / pooling)
         assert torch.equal(again.predict_proba(), model.predict_proba())
         assert again.get_params()["pooling"] == pooling
-    assert found["none"].pooled is None
-    assert not torch.equal(found["none"].predict_proba(), found["labels"].predict_proba())
-    assert "neither had heard" in found["labels"].pooled.words
+    assert models["none"].pooled is None
+    assert not torch.equal(models["none"].predict_proba(), models["labels"].predict_proba())
+    assert "neither had heard" in models["labels"].pooled.words
 
 
 def test_the_control_of_labels_is_the_whole_pool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,9 +342,9 @@ def test_matrices_are_those_of_the_edges_themselves() -> None:
     weighted = replace(topology_of(GRAPH), weights=torch.full((GRAPH.edge_index.shape[1],), 2.0))
     plain = topology_of(GRAPH).propagation()
     for topology in (topology_of(GRAPH), one_way, weighted):
-        found = topology.both_ways.normalised()
-        assert torch.equal(found.forward.indices, plain.forward.indices)
-        assert torch.equal(found.forward.values, plain.forward.values)
+        matrix = topology.both_ways.normalised()
+        assert torch.equal(matrix.forward.indices, plain.forward.indices)
+        assert torch.equal(matrix.forward.values, plain.forward.values)
 
 
 # ---- controls see what the method's server saw, and nothing else ----
@@ -386,12 +388,12 @@ def test_the_ceiling_is_one_whatever_the_noise() -> None:
     """It reads the truth, so neither epsilon nor the draw of noise reaches it."""
     graph = made.graph()
     split = made.split_of(graph)
-    found = []
+    ceilings = []
     for epsilon, seed in ((0.1, 1), (3.0, 2)):
         method = LPGNN(epsilon_x=epsilon, epsilon_y=epsilon, epochs=3, hidden=4)
         method.fit(graph, split=split, randomness=SeededRandomness(seed))
-        found.append(ceiling_of(network_settings(method), graph, split))
-    assert np.array_equal(*found)
+        ceilings.append(ceiling_of(network_settings(method), graph, split))
+    assert np.array_equal(*ceilings)
 
 
 def test_hits_are_counted_on_test_nodes_alone() -> None:

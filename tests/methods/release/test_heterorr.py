@@ -148,7 +148,7 @@ def test_with_the_noisy_counts_frozen_nothing_else_tells_a_neighbour(monkeypatch
     for people in (graph, released_made.without_one(graph)):
         noise = made.Counted(5)
         outs.append(build(edges="public-tree", epsilon_x=INFINITE).release(people, randomness=noise))
-        draws.append(noise.asked)
+        draws.append(noise.counts)
     assert torch.equal(outs[0].edge_index, outs[1].edge_index)
     assert draws[0] == draws[1]
     for part in ("ledger", "guarantee", "settings"):

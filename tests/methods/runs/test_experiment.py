@@ -139,7 +139,7 @@ def test_controls_draw_no_noise_and_can_be_left_out() -> None:
     """One report per person: the controls are post-processing of what the method collected."""
     with_controls, without = made.Counted(), made.Counted()
     first, second = small(randomness=with_controls), small(randomness=without, controls=False)
-    assert with_controls.asked == without.asked
+    assert with_controls.counts == without.counts
     assert first.scores.accuracy == second.scores.accuracy
     assert (first.privacy.ledger, first.privacy.guarantee) == (second.privacy.ledger, second.privacy.guarantee)
     left = second.scores

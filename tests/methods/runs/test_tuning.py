@@ -45,7 +45,7 @@ def test_all_trials_together_cost_one_collection(name: str) -> None:
     graph, plain, watched = made.graph(), made.Counted(4), made.Counted(4)
     once = build_method(name, BUDGETS[name], 3).fit(graph, split=made.split_of(graph), randomness=plain)
     tuning = tuned(name, graph, randomness=watched)
-    assert len(tuning.trials) == 4 and watched.asked == plain.asked
+    assert len(tuning.trials) == 4 and watched.counts == plain.counts
     assert (tuning.method.ledger, tuning.method.guarantee) == (once.ledger, once.guarantee)
     best = max(tuning.trials, key=lambda trial: trial.score)
     assert tuning.settings == best.settings
