@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,16 @@ def slow_line() -> Any:
     return module
 
 
+def send(client: socket.socket, data: bytes) -> None:
+    with suppress(OSError):  # the line may be cut before all has left
+        client.sendall(data)
+
+
 def echoed(port: int, data: bytes) -> tuple[bytes, float]:
     """What comes back from a port, and after how many seconds."""
     start = time.perf_counter()
     with socket.create_connection(("127.0.0.1", port)) as client:
-        threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
+        threading.Thread(target=send, args=(client, data), daemon=True).start()
         back = b""
         while len(back) < max(len(data), 1) and (part := client.recv(1 << 16)):
             back += part
