@@ -9,7 +9,7 @@ Places and the choice of nodes tell of edges too, so each copy computes its own 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from graphveil.methods.base.estimator import Estimator
 
 _PARTS: Final = ("trains", "validates", "tests", "takes no part")
+_ASPECTS: Final = {"features": "features", "labels": "label"}
 _SEED: Final = 7
 _OWN: Final = "For the maker of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
@@ -89,7 +90,7 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
         return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
     if _topology_is_public(guarantee):
         return _open_copy(model, graph, PUBLIC, "edges that are declared public")
-    if guarantee.model == "local":
+    if guarantee.model == "local" and _covers_people(guarantee, graph.schema.private):
         # What devices sent has its noise, and so has what follows from it; whom they know only they themselves know.
         return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
     return None
@@ -103,6 +104,13 @@ def _kept_on_devices(guarantee: Guarantee) -> bool:
 def _topology_is_public(guarantee: Guarantee) -> bool:
     """Whether edges may be shown, and with them predictions, which follow from noisy reports and public edges."""
     return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
+
+
+def _covers_people(guarantee: Guarantee, private: Sequence[str]) -> bool:
+    """Whether what is private of people themselves has a finite epsilon: who trains is predicted as they said."""
+    finite = [part for part in guarantee.parts or (guarantee,) if math.isfinite(part.epsilon)]
+    covered = {aspect for part in finite for aspect in part.unit.covers}
+    return all(aspect in covered for part, aspect in _ASPECTS.items() if part in private)
 
 
 def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) -> Picture:
