@@ -105,7 +105,7 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
         ("gap digits --over hops=1,2 --trials 1", "the mean number of trials is 1"),
         ("gap digits --over hops=1,2 --proxy social-100 --law geometric", "--law: applies only where trials have a"),
         ("gap digits --over delta=1e-6,1e-5 --proxy social-100", "delta is part of the guarantee"),
-        ("gap digits --over hops=1,2 --delta 1e-30", "delta 1e-30; allowed: at least 1."),
+        ("gap digits --over hops=1,2 --delta 1e-30", "delta 1e-30; allowed: at least "),
         ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
         ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
         ("lpgnn digits --over hidden=2:8:lag --sampler tpe", "--over: hidden=2:8:lag; allowed: V1,V2,..., LOW:HIGH or"),
