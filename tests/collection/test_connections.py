@@ -115,9 +115,9 @@ def test_strangers_with_large_bodies_take_little_memory_and_keep_nobody_out(
     )
     strangers = [stranger(server.port, head, name) for name in range(count)]
     try:
-        for report in each[1:-2]:
+        for body in each[1:-2]:
             pressed(strangers, 1.0)
-            assert answers_of(server.port, report) == ["accepted"]
+            assert answers_of(server.port, body) == ["accepted"]
             assert server.memory - before < most
         # A body of many reports as well.
         assert answers_of(server.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90

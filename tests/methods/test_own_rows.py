@@ -31,11 +31,12 @@ def asked_about(node_changed: bool) -> Any:
 def queried(name: str, monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[list[bytes], list[torch.Tensor]]:
     """The files, and the answers, of one model asked about two graphs that differ in node 0, with noisy sums frozen."""
     start = cm.graph()
-    KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SeededRandomness(1)).save(path)
+    fitted = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
     replay = cm.Replay(monkeypatch)
     files, answers = [], []
     for changed in (False, True):
-        method = load_method(path)
+        # Each of its own: who loads one file shares its ledger.
+        method = load_method(fitted.save(path / f"before {changed}"))
         answers.append(method.predict_proba(asked_about(changed), randomness=SeededRandomness(5)))
         files.append(method.save(path / str(changed)).read_bytes())
         replay.again()

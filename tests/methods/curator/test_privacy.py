@@ -274,7 +274,7 @@ def test_learned_rows_and_their_sums_are_charged_together(unit: str, entries: in
 def test_the_price_is_of_all_products_together(settings: dict[str, Any], squared: int) -> None:
     method = fit("eclipse", **settings)
     sigmas = method.published.noise.sigmas
-    assert len(sigmas) == settings.get("hops", 2)
+    assert len(sigmas) == settings.get("hops", 3)
     mu = math.sqrt(sum(squared / sigma**2 for sigma in sigmas))
     assert gaussian_epsilon(1 / mu, 1e-5) == pytest.approx(2.0, rel=1e-3)
     (row,) = method.ledger.spends

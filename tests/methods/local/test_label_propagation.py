@@ -187,7 +187,7 @@ def held_out(labels: Tensor, setting: Any) -> tuple[Tensor, Tensor]:
     """Folds [n] and the members' scores [n, b, c, m] as pool_labels makes them."""
     folds = label_pool._folds(labels, 0)
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
-    return folds, label_pool._members(setting, used, None)[1]
+    return folds, label_pool._members(setting, used, None, label_pool.MOST_WORK)[1]
 
 
 def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
