@@ -51,6 +51,24 @@ class Views:
         return [*(words for secret, _, words in self.expanded if secret in keys), *sent]
 
 
+class Recorder:
+    """Who sends what, and what each party keeps by round: `watch` hears of all effects."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Send]] = []
+        self.checkpoints: dict[tuple[str, int], Mapping[str, Tensor]] = {}
+
+    def watch(self, name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self.sent.append((name, effect))
+        elif isinstance(effect, Checkpoint):
+            self.checkpoints[name, effect.round] = copied(effect.state())
+
+
+def copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value.clone() for key, value in state.items()}
+
+
 def altered(program: Any, change: Callable[[Any], Any]) -> Any:
     """A party that deviates: `change`, a program too, is given each effect and returns what takes its place."""
     reply = None
@@ -106,7 +124,7 @@ def watched(
         if isinstance(effect, Send):
             views.messages.append((name, Send(effect.to, effect.kind, effect.body.clone(), effect.name)))
         elif isinstance(effect, Checkpoint):
-            views.checkpoints[name].append({key: value.clone() for key, value in effect.state().items()})
+            views.checkpoints[name].append(copied(effect.state()))
 
     sources = {name: SeededRandomness(1000 * seed + place) for place, name in enumerate((setting.server, *by_holder))}
     generator = torch.Generator().manual_seed(1)

@@ -16,12 +16,11 @@ from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.core.states import RunContext
-from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.predicting import mode_holder, mode_server
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import holdings, setting_of, watched
+from tests.federation.views import Recorder, holdings, setting_of, watched
 
 OLD, COPIES, EVERYBODY = 120, 30, 150
 NEW = torch.arange(OLD, EVERYBODY)
@@ -54,7 +53,7 @@ def everybody(by_holder: Mapping[str, Holding]) -> dict[str, Holding]:
     return now
 
 
-class Session:
+class Session(Recorder):
     """One session of a prediction: results, messages, and what is kept by party and round."""
 
     def __init__(
@@ -63,15 +62,8 @@ class Session:
         self.setting, before, self.states = trained(mode, tuple(options.items()))
         if done:  # as a file may give them back
             self.states = {name: dict(reversed(state.items())) for name, state in self.states.items()}
-        self.sent: list[tuple[str, Send]] = []
-        self.checkpoints: dict[tuple[str, int], Mapping[str, Tensor]] = {}
+        super().__init__()
         data, old = data or everybody(before), torch.arange(EVERYBODY).where(torch.arange(EVERYBODY) < OLD, -1)
-
-        def watch(name: str, effect: Effect) -> None:
-            if isinstance(effect, Send):
-                self.sent.append((name, effect))
-            elif isinstance(effect, Checkpoint):
-                self.checkpoints[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
 
         programs: dict[str, Any] = {}
         for place, name in enumerate(("server", *self.setting.names)):
@@ -82,7 +74,7 @@ class Session:
             else:
                 rows = (new or {}).get(name, NEW)
                 programs[name] = mode_holder(run, self.states[name], data[name], rows, old)
-        self.results, _ = simulate(programs, watch=watch)
+        self.results, _ = simulate(programs, watch=self.watch)
 
     @property
     def probabilities(self) -> Tensor:

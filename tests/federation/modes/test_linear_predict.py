@@ -19,13 +19,12 @@ from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.networks import OutputLayer
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
-from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes import linear_predict
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.linear_server import LinearNetwork, hidden_of
 from graphveil.federation.modes.propagation import rounded_down, scaled_rows, transition_matrix
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import FALSE_ALARM, holdings, is_uniform, setting_of, watched
+from tests.federation.views import FALSE_ALARM, Recorder, holdings, is_uniform, setting_of, watched
 
 Patch = pytest.MonkeyPatch
 OLD, EVERYBODY = 40, 160
@@ -45,7 +44,7 @@ def everybody() -> dict[str, Holding]:
     return {name: replace(holding, head=None) for name, holding in holdings(3, EVERYBODY, 5, seed=1).items()}
 
 
-class Session:
+class Session(Recorder):
     """One session of a prediction: what holders return, all messages, what the server opened, and what is kept."""
 
     def __init__(
@@ -53,17 +52,12 @@ class Session:
         states: Mapping[str, Any] | None = None, seed: int = 5,
     ) -> None:  # fmt: skip
         setting, before = trained(epsilon)
-        by_holder, self.sent, self.checkpoints, self.z = by_holder or everybody(), [], {}, torch.zeros(0)  # type: ignore[var-annotated]
+        super().__init__()
+        by_holder, self.z = by_holder or everybody(), torch.zeros(0)
 
         def seen(network: Any, z: Tensor, *rest: Any) -> Tensor:
             self.z = z
             return hidden_of(network, z, *rest)
-
-        def watch(name: str, effect: Effect) -> None:
-            if isinstance(effect, Send):
-                self.sent.append((name, effect))
-            elif isinstance(effect, Checkpoint):
-                self.checkpoints[name, effect.round] = {key: value.clone() for key, value in effect.state().items()}
 
         programs: dict[str, Any] = {}
         for place, name in enumerate((setting.server, *setting.names)):
@@ -76,7 +70,7 @@ class Session:
                 programs[name] = linear_predict.predicting_holder(run, before[name], by_holder[name], rows)
         with patch.context() as here:
             here.setattr(linear_predict, "hidden_of", seen)
-            self.results, _ = simulate(programs, watch=watch)
+            self.results, _ = simulate(programs, watch=self.watch)
 
     def bodies(self, kind: str, to: str) -> list[Tensor]:
         return [send.body for _, send in self.sent if send.kind == kind and send.to == to]

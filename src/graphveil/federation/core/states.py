@@ -24,6 +24,16 @@ State = Mapping[str, Tensor]
 _DIGEST = 32
 
 
+def under(prefix: str, state: State) -> dict[str, Tensor]:
+    """Return the part of a state whose names begin so, without that.
+
+    Args:
+        prefix: how they begin.
+        state: of a checkpoint.
+    """
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
 def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
     """Return the parameters of a network, copied: prefix/name -> tensor."""
     return {f"{prefix}/{name}": value.detach().clone() for name, value in module.state_dict().items()}
@@ -35,7 +45,7 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
     Raises:
         InputError: for a state of another network.
     """
-    values = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
+    values = under(f"{prefix}/", state)
     try:
         module.load_state_dict(values)
     except RuntimeError as error:
@@ -59,7 +69,7 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
         here = f"{prefix}/{number}/"
-        remembered = {name.removeprefix(here): value.clone() for name, value in state.items() if name.startswith(here)}
+        remembered = {name: value.clone() for name, value in under(here, state).items()}
         if remembered:
             optimiser.state[parameter] = remembered
 

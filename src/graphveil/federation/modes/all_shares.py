@@ -29,7 +29,7 @@ from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.rate import SLOPE_BITS
 from graphveil.federation.core.rows import Rows, receive_rows
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import RunContext
+from graphveil.federation.core.states import RunContext, under
 from graphveil.federation.crypto.ring import decode, encode
 from graphveil.federation.crypto.sharing import secret_numbers
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
@@ -226,11 +226,6 @@ def empty_network(setting: Setting) -> Network:
     """Return the shared layers by their sizes alone, as the server has them."""
     shapes = _shapes(setting).items()
     return network_of(setting, {name: torch.empty(shape, dtype=torch.int64, device="meta") for name, shape in shapes})
-
-
-def under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the part of a state whose names begin so, without that."""
-    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.crypto.ring import decode
 from graphveil.federation.effects import Checkpoint, Program, Receive
 from graphveil.federation.modes import joined
-from graphveil.federation.modes.all_shares import BEST, TRAINED, empty_network, lefts_of, network_of, under
+from graphveil.federation.modes.all_shares import BEST, TRAINED, empty_network, lefts_of, network_of
 from graphveil.federation.modes.all_shares_parties import deal, join, matrices_of
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS, Prediction
@@ -30,7 +30,7 @@ def predicting_holder(
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
-    setting, shares = run.setting, under(BEST, before)
+    setting, shares = run.setting, states.under(BEST, before)
     seal = joined.sealed(run, holding, {"new": new, **shares})
     if run.done == ROUNDS and run.state is not None:
         return Prediction(new, None, run.state.get("predicted"))

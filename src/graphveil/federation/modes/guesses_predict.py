@@ -92,8 +92,7 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
 
 
 def _learned(before: states.State, part: str) -> dict[str, Tensor]:
-    prefix = f"{LEARNED}{part}/"
-    return {name.removeprefix(prefix): value for name, value in before.items() if name.startswith(prefix)}
+    return states.under(f"{LEARNED}{part}/", before)
 
 
 def _guesses(setting: Setting, network: LocalNetwork, before: states.State, holding: Holding) -> Tensor:

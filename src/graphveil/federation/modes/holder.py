@@ -201,7 +201,7 @@ def as_kept(run: states.RunContext, holding: Holding, state: states.State) -> Em
     """
     party = _initial(run, holding)
     states.load_module(f"{KEPT}propagation", party.propagation, state)
-    party.first.load({name.removeprefix(KEPT): value for name, value in state.items() if name.startswith(KEPT)})
+    party.first.load(states.under(KEPT, state))
     return party
 
 

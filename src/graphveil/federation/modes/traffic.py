@@ -99,29 +99,70 @@ def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
         nodes: n, rows that all holders share now.
         people: how many of them joined later.
     """
-    mode = setting.protocol.mode
-    if mode == "shared-linear":
-        flows = [*_session(setting, nodes), *_multiplied(setting, nodes), *_opened(setting, people)]
-    else:
-        flows = [Flow(ONCE, "aligned", name, setting.server, WORD) for name in setting.names]
-        if mode == "all-shares":
-            flows += _shares_set_up(setting, nodes)
-            sent = all_shares.opened_sizes(setting, nodes, people).sent
-            flows += [Flow(LAST, *way, size) for way, size in sent.items()]
-        elif mode != "guesses":
-            flows += _masked_lefts(setting, nodes)
-            flows += _first_layer(setting, nodes, LAST)
-            size = people * setting.model.width * FLOAT
-            flows += [Flow(LAST, "embeddings", name, setting.server, size) for name in setting.names]
-    for other in (*setting.names, *([] if mode == "guesses" else [setting.server])):
+    flows_of: Mapping[str, Callable[[Setting, int, int], Iterator[Flow]]] = {
+        "individual": _predicted_rows,
+        "paper": _predicted_rows,
+        "guesses": _predicted_guesses,
+        "shared-linear": _predicted_sums,
+        "all-shares": _predicted_shares,
+    }
+    return Traffic(tuple(flows_of[setting.protocol.mode](setting, nodes, people)), {ONCE: 1, LAST: 1})
+
+
+def _predicted_rows(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+    """Modes "individual" and "paper": a row of each new person, and their hidden layer."""
+    yield from _aligned(setting)
+    yield from _masked_lefts(setting, nodes)
+    yield from _first_layer(setting, nodes, LAST)
+    for name in setting.names:
+        yield Flow(LAST, "embeddings", name, setting.server, people * setting.model.width * FLOAT)
+    yield from _joined(setting, people, setting.server)
+    yield _hidden(setting, people)
+
+
+def _predicted_guesses(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+    """A guess of each new person from each other holder."""
+    yield from _aligned(setting)
+    yield from _joined(setting, people)
+    for name in setting.names:
+        if name != setting.label_holder:
+            yield Flow(LAST, "guesses", name, setting.label_holder, people * WORD)
+
+
+def _predicted_sums(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+    """Mode "shared-linear"."""
+    yield from _session(setting, nodes)
+    yield from _multiplied(setting, nodes)
+    yield from _opened(setting, people)
+    yield from _joined(setting, people, setting.server)
+    yield _hidden(setting, people)
+
+
+def _predicted_shares(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+    """Mode "all-shares"."""
+    yield from _aligned(setting)
+    yield from _shares_set_up(setting, nodes)
+    for way, size in all_shares.opened_sizes(setting, nodes, people).sent.items():
+        yield Flow(LAST, *way, size)
+    yield from _joined(setting, people, setting.server)
+
+
+def _aligned(setting: Setting) -> Iterator[Flow]:
+    """How many rows all share, from each holder."""
+    for name in setting.names:
+        yield Flow(ONCE, "aligned", name, setting.server, WORD)
+
+
+def _joined(setting: Setting, people: int, *more: str) -> Iterator[Flow]:
+    """Who is new, to all other holders and `more`."""
+    for other in (*setting.names, *more):
         if other != setting.label_holder:
-            flows.append(Flow(ONCE, "new-rows", setting.label_holder, other, people * WORD))
-            if mode == "guesses":
-                flows.append(Flow(LAST, "guesses", other, setting.label_holder, people * WORD))
-    if mode not in ("guesses", "all-shares"):
-        hidden = people * setting.model.width * FLOAT
-        flows.append(Flow(LAST, "hidden", setting.server, setting.label_holder, hidden))
-    return Traffic(tuple(flows), {ONCE: 1, LAST: 1})
+            yield Flow(ONCE, "new-rows", setting.label_holder, other, people * WORD)
+
+
+def _hidden(setting: Setting, people: int) -> Flow:
+    """The hidden layer of new people."""
+    return Flow(LAST, "hidden", setting.server, setting.label_holder, people * setting.model.width * FLOAT)
 
 
 def _guesses(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:

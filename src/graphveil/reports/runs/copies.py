@@ -18,6 +18,7 @@ from torch import Tensor
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.unit import ProtectedUnit
 from graphveil.reports.base.text import printable
 from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
 
@@ -108,8 +109,7 @@ def _topology_is_public(guarantee: Guarantee) -> bool:
 
 def _covers_people(guarantee: Guarantee, private: Sequence[str]) -> bool:
     """Whether what is private of people themselves has a finite epsilon: who trains is predicted as they said."""
-    finite = [part for part in guarantee.parts or (guarantee,) if math.isfinite(part.epsilon)]
-    covered = {aspect for part in finite for aspect in part.unit.covers}
+    covered = {aspect for unit in _protected(guarantee) for aspect in unit.covers}
     return all(aspect in covered for part, aspect in _ASPECTS.items() if part in private)
 
 
@@ -186,10 +186,15 @@ def _may_have_private_edges(graph: Graph, drawn: np.ndarray) -> np.ndarray:
     return np.ones(len(drawn), dtype=bool) if members is None else np.isin(drawn, members.cpu().numpy())
 
 
+def _protected(guarantee: Guarantee) -> list[ProtectedUnit]:
+    """Return the units that the guarantee hides for a finite epsilon."""
+    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
+    return [part.unit for part in whole if math.isfinite(part.epsilon)]
+
+
 def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
     """Say of each node what the guarantee hides of it, for a finite epsilon."""
-    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
-    units = [part.unit for part in whole if math.isfinite(part.epsilon)]
+    units = _protected(guarantee)
     aspects = {aspect for unit in units for aspect in unit.covers}
     connected = any(unit.covers_connections for unit in units)
     for own_edges in private:
