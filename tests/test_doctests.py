@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from pytest import param
 
 import graphveil
 from graphveil import aggregation, privacy, training
@@ -19,6 +20,8 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
+#: Mechanisms draw a value or two; what other modules show may train.
+QUICK = "graphveil.mechanisms."
 
 #: What users need most beside the names of the root, and where they find it.
 MOST_USED = {
@@ -29,8 +32,9 @@ MOST_USED = {
 }
 
 
-@pytest.mark.slow  # they train
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name", [param(name, marks=[] if name.startswith(QUICK) else pytest.mark.slow) for name in MODULES]
+)
 def test_examples_of_docstrings(name: str) -> None:
     failed, tried = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert tried and not failed

@@ -88,8 +88,8 @@ class AdjacencyRR(BitFlips):
     0.0474
     >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> mechanism.randomize(path, randomness=SeededRandomness(7)).to_edge_index()
-    tensor([[0, 1],
-            [1, 2]])
+    tensor([[0, 0, 1],
+            [1, 4, 2]])
     >>> str(mechanism.guarantee.unit)
     'one relationship'
     """

@@ -70,7 +70,7 @@ class NoisyDegree:
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = NoisyDegree(epsilon=1.0, nodes=4, mode="both")
     >>> mechanism.randomize(torch.tensor([1, 2, 3, 0]), randomness=SeededRandomness(7)).levels
-    tensor([1, 2, 0, 0], dtype=torch.int32)
+    tensor([3, 1, 2, 1], dtype=torch.int32)
     """
 
     epsilon: float
@@ -188,8 +188,8 @@ class DegreePreservingRR:
     >>> mechanism = DegreePreservingRR(epsilon=8.0, nodes=5, mode="both")
     >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> mechanism.randomize(path, randomness=SeededRandomness(7)).to_edge_index()
-    tensor([[0, 1, 1],
-            [1, 0, 2]])
+    tensor([[0, 1, 1, 2],
+            [1, 0, 2, 1]])
     """
 
     epsilon: float

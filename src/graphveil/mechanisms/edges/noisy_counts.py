@@ -58,7 +58,7 @@ class NoisyCounts:
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> NoisyCounts(epsilon=1.0).randomize(torch.tensor([10, 0, 3]), randomness=SeededRandomness(7))
-    tensor([10, -1,  3])
+    tensor([10,  2,  1])
     """
 
     epsilon: float

@@ -166,7 +166,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = FeatureRR(epsilon=8.0, dimension=3)
     >>> mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0]]), randomness=SeededRandomness(7)).bins
-    tensor([[8, 6, 8]], dtype=torch.uint8)
+    tensor([[0, 0, 6]], dtype=torch.uint8)
     """
 
     epsilon: float

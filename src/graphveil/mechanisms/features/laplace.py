@@ -47,7 +47,7 @@ class Laplace(LatticeMechanism):
     >>> mechanism.step
     0.015625
     >>> mechanism.estimate(mechanism.randomize(torch.tensor([[0.5]]), randomness=SeededRandomness(7)))
-    tensor([[0.2031]])
+    tensor([[1.5938]])
     """
 
     epsilon: float

@@ -57,9 +57,9 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
     (1, 0.5)
     >>> reports = mechanism.randomize(torch.full((2, 8), 0.25), randomness=SeededRandomness(7))
     >>> reports.indices.flatten(), reports.bits.flatten()
-    (tensor([0, 6], dtype=torch.int32), tensor([0, 0], dtype=torch.uint8))
+    (tensor([0, 5], dtype=torch.int32), tensor([0, 1], dtype=torch.uint8))
     >>> mechanism.estimate(reports).mean(dim=1)
-    tensor([-0.0187, -0.0187])
+    tensor([-0.0187,  1.0187])
     """
 
     epsilon: float
@@ -175,7 +175,7 @@ class OneBit(FeatureMechanism[OneBitReports]):
     >>> mechanism = OneBit(epsilon=8.0, dimension=4)
     >>> reports = mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0, 1.0]]), randomness=SeededRandomness(7))
     >>> reports.packed
-    tensor([[32]], dtype=torch.uint8)
+    tensor([[48]], dtype=torch.uint8)
     """
 
     epsilon: float

@@ -150,7 +150,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
     >>> mechanism = PrivUnit(epsilon=3.0, dimension=4)
     >>> reports = mechanism.randomize(torch.tensor([[0.0, 0.5, 1.0, 1.0]]), randomness=SeededRandomness(7))
     >>> reports.codewords, reports.codebooks
-    (tensor([81], dtype=torch.int32), tensor([0]))
+    (tensor([28], dtype=torch.int32), tensor([0]))
     """
 
     epsilon: float

@@ -46,8 +46,8 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = SubsetSelection(epsilon=1.0, classes=12)
     >>> mechanism.randomize(torch.tensor([3, 3]), randomness=SeededRandomness(8)).members
-    tensor([[ 1,  3,  4],
-            [ 2,  9, 10]], dtype=torch.int32)
+    tensor([[ 3,  5, 10],
+            [ 3,  4, 11]], dtype=torch.int32)
     """
 
     epsilon: float
