@@ -111,9 +111,7 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     """The first one too: key, weights and randomized labels are kept before it, so a party may be lost in it."""
     wire = Watching(monkeypatch)
     epsilon = "inf" if mode == "all-shares" else "8"
-    # Of 100 nodes, polynomials at the default rate of 20 may leave the curve within five rounds.
-    slower = ("shared-rate=2",) if mode == "all-shares" else ()
-    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2", *slower, epsilon=epsilon)
+    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2", epsilon=epsilon)
     outcomes = run_threads(path, kills={"holder1": [0, 1], "holder2": [2, 4], "server": [0, 3]})
     for name in NAMES:
         assert isinstance(outcomes[name], Outcome), outcomes[name]

@@ -102,6 +102,14 @@ def test_a_run_on_shares_is_the_run_in_the_clear(holders: int, noise: int) -> No
     assert [row["epoch"] for row in own.history] == [2.0, 4.0]
 
 
+def test_a_narrow_first_layer_begins_where_polynomials_are_near_their_curves() -> None:
+    """Drawn as wide as its shape suggests, one run of width 4 in a hundred was beyond them in the first round."""
+    setting, by_holder = federation(2, width=4, epochs=1)
+    _, sums = on_shares(setting, by_holder, 1)
+    largest = max(float(weight.abs().max()) * UNIT for name, weight in sums[0].items() if "features" in name)
+    assert 0.1 < largest <= (3 * 2) ** 0.5 / 4
+
+
 def test_z_goes_to_the_label_holder_alone_and_the_server_hears_rows_and_rounds() -> None:
     model = VFGNN(epsilon=math.inf, mode="all-shares", width=4, hops=1, epochs=2, validate=1)
     graph = load_graph("social-200")

@@ -46,6 +46,8 @@ BEST, TRAINED = "best/", "desk/z"
 _ASTRAY = 4.0
 #: How long slopes of z may be, over the root of how many nodes train, at least as many as `_FEW`.
 _STEEPEST, _FEW = 4.0, 64
+#: The most variance of a weight of the first layer when it is drawn.
+_AT_FIRST = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,11 @@ def _drawn(run: RunContext) -> dict[str, Tensor]:
     """Draw this holder's shares of all weights, and zeros of biases."""
     setting, shares = run.setting, {}
     for name, (rows, columns) in _shapes(setting).items():
-        # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1.
-        ends = columns + (1 if name in lefts_of(setting, 1).named else rows)
-        scale = 0.0 if rows == 1 else (6.0 / ends / len(setting.names)) ** 0.5
+        # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1. However
+        # narrow the layer is, h begins at a quarter at most in root mean square: the polynomial of tanh turns at 1.
+        first = name in lefts_of(setting, 1).named
+        variance = min(2.0 / (columns + 1), _AT_FIRST) if first else 2.0 / (columns + rows)
+        scale = 0.0 if rows == 1 else (3.0 * variance / len(setting.names)) ** 0.5
         # From the secret source and not the seeded one: nobody knows a weight, from the first round on.
         shares[name] = encode(secret_numbers((rows, columns), randomness=run.randomness) * scale)
     return shares
