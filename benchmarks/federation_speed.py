@@ -35,8 +35,8 @@ from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.keys import Identity, new_identity
 from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import Holding
-from graphveil.federation.modes.traffic import traffic_of
-from graphveil.federation.simulation import mode_holder, mode_server, partition_graph, vertical_partition
+from graphveil.federation.modes.programs import programs_of, traffic_of
+from graphveil.federation.simulation import partition_graph, vertical_partition
 from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 from graphveil.reproduction.clear import Part, Plan, run
@@ -177,11 +177,11 @@ def _program(name: str, stage: Stage, done: int, state: Any) -> Program[Any]:
     setting, randomness, generator = stage.setting, SecureRandomness(), torch.Generator().manual_seed(7)
     run = RunContext(name, setting, randomness, generator, done, state)
     if name == setting.server:
-        return mode_server(run, stage.nodes, stage.rows)
+        return programs_of(setting).server(run, stage.nodes, stage.rows)
     holding = stage.holdings[name]
     if holding.head is not None:
         holding.head.open(setting, randomness=randomness, generator=generator)
-    return mode_holder(run, holding)
+    return programs_of(setting).holder(run, holding)
 
 
 def _free_port() -> int:

@@ -14,12 +14,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from graphveil.cli.app import build
 from graphveil.federation import KINDS
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
 from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 from graphveil.privacy.statement.registry import CODES
-from graphveil.reports.federation.plan import SENT
 from graphveil.reproduction.catalogue import listing
 
 ROOT = Path(__file__).parents[2]
@@ -105,8 +105,8 @@ def messages() -> str:
     """Return every message of a federation: who sends it to whom, what the receiver learns, in which modes."""
     rows = []
     for name, kind in KINDS.items():
-        modes = [mode for mode, kinds in SENT.items() if name in kinds]
-        in_modes = "all" if len(modes) == len(SENT) else ", ".join(modes)
+        modes = [mode.name for mode in MODE_OF.values() if name in mode.sent]
+        in_modes = "all" if len(modes) == len(MODE_OF) else ", ".join(modes)
         rows.append((f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, "yes" if kind.priced else "no"))
     return table(("message", "from", "to", "what the receiver learns", "modes", "paid for"), rows)
 

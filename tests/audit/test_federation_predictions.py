@@ -21,10 +21,11 @@ from graphveil.audit.federation.predictions import (
 )
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.publisher import Publisher
-from graphveil.federation.core.setting import MODES
+from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.effects import Receive, Send
 from graphveil.federation.modes import joined, linear_predict
 from graphveil.federation.modes.guesses import GuessPublisher
+from graphveil.federation.modes.programs import Programs, programs_of
 from graphveil.federation.predicting import People
 from tests.audit import test_federation_dealer as dealer
 from tests.audit import test_federation_holders as together
@@ -122,8 +123,11 @@ def finished_ones_begin_anew(patch: Patch) -> None:
     def begun(real: Any) -> Any:
         return lambda run, *rest: real(replace(run, done=min(run.done, 1)), *rest)
 
-    for name in ("mode_holder", "mode_server"):
-        patch.setattr(predictions, name, begun(getattr(predictions, name)))
+    def anew(setting: Setting) -> Programs:
+        real = programs_of(setting)
+        return replace(real, later_holder=begun(real.later_holder), later_server=begun(real.later_server))
+
+    patch.setattr(predictions, "programs_of", anew)
 
 
 def first_layer_unmasked(patch: Patch) -> None:

@@ -16,8 +16,9 @@ from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry, simulate
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.modes.programs import traffic_of
 from graphveil.federation.party import require_agreed
 from graphveil.federation.transport.line import Line
 from graphveil.federation.transport.session import Message
@@ -25,7 +26,7 @@ from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
-from graphveil.reports.federation.plan import SENT, draft, planned, priced
+from graphveil.reports.federation.plan import draft, planned, priced
 from tests.cli.conftest import Answer, Terminal, text_of
 from tests.reports.federation.test_party import agreement
 
@@ -196,9 +197,9 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
         ids = [str(row) for row in range(200)]
         programs[member.name] = holder_program(RunContext(member.name, setting, randomness), graph, ids, seed=0)
     _, transcript = simulate(programs)
-    assert {entry.kind for entry in transcript.entries} == set(SENT[mode])
+    assert {entry.kind for entry in transcript.entries} == set(MODE_OF[mode].sent)
     # A prediction alone sends who is new.
-    assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS) - {"new-rows"}
+    assert {kind for mode in MODE_OF.values() for kind in mode.sent} == set(KINDS) - {"new-rows"}
 
 
 def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:

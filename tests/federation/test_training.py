@@ -17,8 +17,8 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.programs import traffic_of
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
-from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness

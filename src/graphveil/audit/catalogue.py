@@ -34,7 +34,7 @@ from graphveil.audit.replay import audit_replay
 from graphveil.audit.tree_cases import audit_limit, audit_steps, audit_walks, block_case, tree_cases
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
-from graphveil.federation.core.setting import MODES
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms.catalogue import current_name
@@ -49,7 +49,7 @@ ALL: Final = "all"
 #: Groups of targets, which can be named like one.
 GROUPS: Final = (MECHANISMS, METHODS, ALL)
 #: Modes of a federation that train on shares.
-ON_SHARES: Final = ("paper", "shared-linear", "all-shares")
+ON_SHARES: Final = tuple(mode.name for mode in MODE_OF.values() if "mask-keys" in mode.sent)
 Run = Callable[[int], Audit]
 
 
@@ -188,9 +188,9 @@ def _federation_programs() -> tuple[Run, ...]:
     """Return the audits of the programs of each mode, and of what parties see who put together all they were dealt."""
     least, most = PARTIES
     counts = range(least, most + 1)
-    runs = [_seeded(audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
+    runs = [_seeded(audit, mode) for mode in MODE_OF for audit in (audit_features, audit_label)]
     runs += [_seeded(audit_shares, mode) for mode in ON_SHARES]
-    runs += [_seeded(audit_dealer, mode, holders=n) for mode in MODES for n in counts]
+    runs += [_seeded(audit_dealer, mode, holders=n) for mode in MODE_OF for n in counts]
     runs += [
         _seeded(audit_holders, mode, holders=n, victim=victim)
         for mode in ON_SHARES
@@ -200,7 +200,7 @@ def _federation_programs() -> tuple[Run, ...]:
     runs += [
         _seeded(audit, holders=n, mode=mode)
         for audit in (audit_prediction_server, audit_predicted_once)
-        for mode in MODES
+        for mode in MODE_OF
         for n in counts
     ]
     runs += [

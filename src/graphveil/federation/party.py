@@ -34,7 +34,8 @@ from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.linear import LinearHolder
-from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
+from graphveil.federation.modes.programs import programs_of
+from graphveil.federation.simulation import HolderResult, ServerResult
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Record, Session
 from graphveil.files.columns import Column
@@ -101,7 +102,7 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     if party.kinds:
         pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
     room = party.entries * int(graph.num_nodes)
-    if agreement.setting.protocol.mode == "shared-linear" and graph.edge_index.shape[1] + graph.num_nodes > room:
+    if agreement.setting.mode.opens_sum and graph.edge_index.shape[1] + graph.num_nodes > room:
         raise DataError(
             f"has {graph.edge_index.shape[1] / int(graph.num_nodes) + 1:.1f} connections a node, itself counted",
             where=schema.name,
@@ -192,7 +193,7 @@ def holder_program(
     # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
     people = _people(run, [ids[row] for row in order.tolist()])
-    result = yield from remembering(mode_holder(run, holding), {"order": order, **people})
+    result = yield from remembering(programs_of(setting).holder(run, holding), {"order": order, **people})
     return order, holding.head, result
 
 
@@ -235,7 +236,8 @@ def server_program(run: RunContext) -> Program[ServerResult]:
     """
     nodes = yield from counted(run)
     run.generator.manual_seed(_drawn_seed(run.randomness))
-    return (yield from mode_server(run, nodes, -1))
+    program: Program[ServerResult] = programs_of(run.setting).server(run, nodes, -1)
+    return (yield from program)
 
 
 def counted(run: RunContext) -> Program[int]:

@@ -10,11 +10,10 @@ are saved before anything leaves.  So nobody's row is published twice, whatever 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -28,9 +27,8 @@ from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
 from graphveil.federation.crypto.psi import Memory
 from graphveil.federation.effects import Program, Send
-from graphveil.federation.modes import all_shares_predict, embedding_predict, guesses_predict, linear_predict
-from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS, Prediction
+from graphveil.federation.modes.programs import programs_of
 from graphveil.federation.party import Place, checked_ids, counted, holding_of, ordered, remembering, run_session
 from graphveil.federation.transport.session import Record, Session
 from graphveil.graphs import Graph
@@ -38,16 +36,6 @@ from graphveil.runtime.progress import ProgressCallback
 
 #: A party's folder of predictions, each a folder of its name.
 PREDICTIONS = "predictions"
-#: Where the programs of each mode are.
-_MODES: Mapping[str, Any] = MappingProxyType(
-    {
-        "shared-linear": linear_predict,
-        "individual": embedding_predict,
-        "paper": embedding_predict,
-        "guesses": guesses_predict,
-        "all-shares": all_shares_predict,
-    }
-)
 
 
 def folder_of(folder: Path, name: str) -> Path:
@@ -202,33 +190,11 @@ def predicting_program(
         )
     holding = holding_of(data.graph, order, labels=False, seed=0)
     yield Send(run.setting.server, "aligned", torch.tensor([len(order)]))
-    program = mode_holder(run, data.before, holding, new, data.old(order))
+    program = programs_of(run.setting).later_holder(run, data.before, holding, new, data.old(order))
     result = yield from remembering(program, {"order": order, "people": people})
     return order, result
 
 
 def predicting_server_program(run: RunContext, before: State) -> Program[Any]:
     nodes = yield from counted(run)
-    return (yield from mode_server(run, before, nodes))
-
-
-def mode_holder(run: RunContext, before: State, holding: Holding, new: Tensor, old: Tensor) -> Program[Prediction]:
-    """Run a holder's program of a prediction in the agreed mode.
-
-    Args:
-        run: the holder's.
-        before: the last checkpoint of the finished run.
-        holding: features and edges of everybody, rows in the order that all share.
-        new: rows that were never published, int64, ascending.
-        old: of each row its number in the run, -1 for nobody of it, int64 [n].
-    """
-    if run.setting.protocol.mode == "guesses":
-        return guesses_predict.predicting_holder(run, before, holding, new, old)
-    program: Program[Prediction] = _MODES[run.setting.protocol.mode].predicting_holder(run, before, holding, new)
-    return program
-
-
-def mode_server(run: RunContext, before: State, nodes: int) -> Program[Any]:
-    """Run the server's program of a prediction in the agreed mode; arguments as of `mode_holder`, n rows now."""
-    program: Program[Any] = _MODES[run.setting.protocol.mode].predicting_server(run, before, nodes)
-    return program
+    return (yield from programs_of(run.setting).later_server(run, before, nodes))

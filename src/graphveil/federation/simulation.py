@@ -7,7 +7,7 @@ Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,13 +21,13 @@ from graphveil.federation.core.networks import Combination
 from graphveil.federation.core.setting import Member, Setting, room_for
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Program, Watch
-from graphveil.federation.modes.all_shares import AllSharesHolder, all_shares_holder, all_shares_server
-from graphveil.federation.modes.embedding_server import embedding_server
-from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
-from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder
+from graphveil.federation.modes.all_shares import AllSharesHolder
+from graphveil.federation.modes.guesses import GuessingHolder
+from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.linear import LinearHolder, linear_holder
-from graphveil.federation.modes.linear_server import LinearNetwork, linear_server
+from graphveil.federation.modes.linear import LinearHolder
+from graphveil.federation.modes.linear_server import LinearNetwork
+from graphveil.federation.modes.programs import programs_of
 from graphveil.files.columns import blocks_of
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.value.features import to_rows
@@ -37,41 +37,6 @@ from graphveil.privacy import Randomness
 HolderResult: TypeAlias = EmbeddingHolder | GuessingHolder | LinearHolder | AllSharesHolder
 #: What the server's program returns: its network, where it has one.
 ServerResult: TypeAlias = Combination | LinearNetwork | None
-
-
-def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
-    """Run a holder's program of the agreed mode.
-
-    Args:
-        run: the holder's run.
-        holding: its features and edges, rows in the order that all share.
-    """
-    programs: dict[str, Callable[[RunContext, Holding], Program[Any]]] = {
-        "individual": holder,
-        "paper": holder,
-        "guesses": guessing_holder,
-        "shared-linear": linear_holder,
-        "all-shares": all_shares_holder,
-    }
-    return programs[run.setting.protocol.mode](run, holding)
-
-
-def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]:
-    """Run the server's program of the agreed mode; return its network, None where it has none.
-
-    Args:
-        run: the server's run.
-        nodes: n, rows that all holders share.
-        rows: how many of them train; -1 where only the label holder knows.
-    """
-    programs: dict[str, Callable[[RunContext, int, int], Program[Any]]] = {
-        "individual": embedding_server,
-        "paper": embedding_server,
-        "guesses": lambda run, nodes, rows: guessing_server(run),
-        "shared-linear": linear_server,
-        "all-shares": all_shares_server,
-    }
-    return programs[run.setting.protocol.mode](run, nodes, rows)
 
 
 @dataclass(frozen=True)
@@ -99,9 +64,10 @@ def party_programs(
     setting = next(iter(contexts.values())).setting
     nodes, rows = next(iter(holdings.values())).nodes, int(head_of(holdings).train.sum())
     programs: dict[str, Program[HolderResult | ServerResult]] = {}
-    programs[setting.server] = mode_server(contexts[setting.server], nodes, rows)
+    of_mode = programs_of(setting)
+    programs[setting.server] = of_mode.server(contexts[setting.server], nodes, rows)
     for name in setting.names:
-        programs[name] = mode_holder(contexts[name], holdings[name])
+        programs[name] = of_mode.holder(contexts[name], holdings[name])
     return programs
 
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.audit.federation.views import ALLOWED
+from graphveil.audit.federation.views import to_server
 from graphveil.errors import InputError
-from graphveil.federation import predicting
-from graphveil.federation.core import guarantees
-from graphveil.federation.core.setting import _READERS, MODES, OPTIONS, Member, Setting
-from graphveil.reports.federation.plan import SENT
+from graphveil.federation.core.mode import MODE_OF
+from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
+from graphveil.federation.modes import programs
 
 BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
 
@@ -107,5 +106,20 @@ def test_labels_are_heard_through_randomized_response(epsilon_y: float) -> None:
 
 def test_every_table_has_every_mode() -> None:
     """A mode that is added to the list and forgotten in a table must not run, or be priced, as another one."""
-    for table in (_READERS, guarantees._UNITS, guarantees._WHO, predicting._MODES, SENT, ALLOWED):
-        assert table.keys() == MODES.keys()
+    assert [*programs._PROGRAMS] == [*MODE_OF] == [*MODES]
+
+
+def test_the_server_may_be_sent_what_its_mode_says_and_nothing_else() -> None:
+    """Spelled out, so that a kind of message that is added to a mode is looked at before audits let it through."""
+    rows = {"labelled-rows", "validation-rows"}
+    publishing, hidden = {*rows, "embeddings", "hidden-gradient", "kept-round"}, {"matrix-key", "hidden-matrix"}
+    assert {name: (to_server(mode, mode.sent), to_server(mode, mode.sent_later)) for name, mode in MODE_OF.items()} == {
+        "individual": (publishing, {"new-rows", "embeddings"}),
+        "paper": (publishing, {"new-rows", "embeddings"}),
+        "shared-linear": (
+            {*rows, *hidden, "noisy-share", "hidden-gradient", "kept-round"},
+            {"new-rows", *hidden, "noisy-share"},
+        ),
+        "guesses": (set(), set()),
+        "all-shares": ({*rows, "kept-round"}, {"new-rows"}),
+    }

@@ -21,11 +21,11 @@ from graphveil.federation.modes.all_shares import AllSharesHolder, network_of, t
 from graphveil.federation.modes.all_shares_parties import matrices_of
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.programs import programs_of
 from graphveil.federation.modes.propagation import scaled_rows
 from graphveil.federation.simulation import head_of, simulate_training
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation.plan import trips_of
 from graphveil.reproduction.secureml import Clear
 from tests.federation.views import holdings, setting_of
 
@@ -158,6 +158,7 @@ def test_a_plan_says_how_many_messages_wait_for_each_other() -> None:
     """
     forth, back = 4 + 2 * 15 + 2 + 12 + 1, 10 + 2 + 2 * 13 + 2 * 3
     setting, _ = federation(2, hops=1)
+    trips_of = programs_of(setting).sizes.trips
     assert trips_of(setting) == 4 + 4 * (forth + back) + 2 * 2 + forth
     # Who validates takes no trip of its own, but to tell.
     assert trips_of(setting) - trips_of(setting.with_options(validate=4)) == 2

@@ -132,7 +132,7 @@ def test_the_loss_of_guesses_is_their_likelihood() -> None:
 
 @pytest.mark.parametrize(("value", "kind"), [(CLASSES, "guesses"), (-1, "guesses"), (CLASSES, "training-labels")])
 def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
-    from graphveil.federation.simulation import mode_holder
+    from graphveil.federation.modes.guesses import guessing_holder
 
     setting, by_holder = federation(epochs=1)
     head = head_of(by_holder)
@@ -147,7 +147,7 @@ def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
     liar = "h2" if kind == "guesses" else "h1"
     honest = "h1" if liar == "h2" else "h2"
     context = RunContext(honest, setting, randomness, generator)
-    programs = {honest: mode_holder(context, by_holder[honest]), liar: wrong(liar)}
+    programs = {honest: guessing_holder(context, by_holder[honest]), liar: wrong(liar)}
     with pytest.raises(InputError, match=f"{liar}: a number that is not a class"):
         simulate(programs)
 

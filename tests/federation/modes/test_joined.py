@@ -18,7 +18,7 @@ from graphveil.federation.core.setting import MODES
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS
-from graphveil.federation.predicting import mode_holder, mode_server
+from graphveil.federation.modes.programs import programs_of
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import Recorder, holdings, setting_of, watched
 
@@ -66,14 +66,15 @@ class Session(Recorder):
         data, old = data or everybody(before), torch.arange(EVERYBODY).where(torch.arange(EVERYBODY) < OLD, -1)
 
         programs: dict[str, Any] = {}
+        of_mode = programs_of(self.setting)
         for place, name in enumerate(("server", *self.setting.names)):
             state = None if checkpoints is None else checkpoints[name, done]
             run = RunContext(name, self.setting, SeededRandomness(place + 10 * done), done=done, state=state)
             if name == "server":
-                programs[name] = mode_server(run, self.states[name], EVERYBODY)
+                programs[name] = of_mode.later_server(run, self.states[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, NEW)
-                programs[name] = mode_holder(run, self.states[name], data[name], rows, old)
+                programs[name] = of_mode.later_holder(run, self.states[name], data[name], rows, old)
         self.results, _ = simulate(programs, watch=self.watch)
 
     @property

@@ -29,6 +29,8 @@ from tests.federation.views import FALSE_ALARM, Recorder, holdings, is_uniform, 
 Patch = pytest.MonkeyPatch
 OLD, EVERYBODY = 40, 160
 NEW = torch.arange(OLD, EVERYBODY)
+#: Of each row its number in the run.
+BEFORE = torch.cat([torch.arange(OLD), torch.full_like(NEW, -1)])
 
 
 @cache
@@ -67,7 +69,7 @@ class Session(Recorder):
                 programs[name] = linear_predict.predicting_server(run, before[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, NEW)
-                programs[name] = linear_predict.predicting_holder(run, before[name], by_holder[name], rows)
+                programs[name] = linear_predict.predicting_holder(run, before[name], by_holder[name], rows, BEFORE)
         with patch.context() as here:
             here.setattr(linear_predict, "hidden_of", seen)
             self.results, _ = simulate(programs, watch=self.watch)

@@ -18,7 +18,7 @@ from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder, private_guesses
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.modes.programs import traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.privacy import ChangedSamples, SeededRandomness, gaussian_epsilon, pipeline_epsilon
 from graphveil.privacy.statement.observer import LABEL_HOLDER

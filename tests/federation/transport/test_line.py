@@ -13,15 +13,13 @@ from graphveil.audit.federation.predictions import EVERYBODY, Finished
 from graphveil.audit.federation.replay import NODES, sources_of
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import simulate
-from graphveil.federation.core.setting import MODES
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.crypto.psi import align, alignment_bytes, alignment_trips
 from graphveil.federation.effects import Effect, Receive, Roster, Send
-from graphveil.federation.modes.traffic import prediction_traffic, traffic_of
+from graphveil.federation.modes.programs import prediction_traffic, programs_of, traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.federation.transport.line import Line
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation.plan import TRIPS, trips_of
-from graphveil.reports.federation.prediction import SENT, trips_of_prediction
 from tests.federation.views import holdings, setting_of
 
 
@@ -59,7 +57,7 @@ def longest_chain(effects: Mapping[str, Sequence[Effect]]) -> int:
     return max(trips.values())
 
 
-@pytest.mark.parametrize("mode", list(TRIPS))
+@pytest.mark.parametrize("mode", [mode for mode in MODE_OF if mode != "all-shares"])
 @pytest.mark.parametrize(("holders", "epochs", "republish", "hops"), [(2, 4, 1, 1), (3, 4, 2, 2)])
 def test_a_plan_counts_trips_and_the_busiest_direction(
     mode: str, holders: int, epochs: int, republish: int, hops: int
@@ -72,7 +70,9 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
     )
     # A session adds a trip a publication: no simulation waits until all have saved. Seals take as long.
     priced_rounds = setting.publications + (mode != "guesses")
-    assert trips_of(setting) == longest_chain(effects) + (priced_rounds if mode != "shared-linear" else 0)
+    assert programs_of(setting).sizes.trips(setting) == longest_chain(effects) + (
+        priced_rounds if mode != "shared-linear" else 0
+    )
     sent = Counter[tuple[str, str]]()
     for entry in trained.transcript.entries:
         sent[entry.sender, entry.receiver] += entry.bytes
@@ -83,7 +83,7 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
 
 
 @pytest.mark.parametrize("holders", [2, 3])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODE_OF)
 def test_a_plan_of_a_prediction_counts_each_byte_by_kind_and_trips(
     mode: str, holders: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,10 +104,13 @@ def test_a_plan_of_a_prediction_counts_each_byte_by_kind_and_trips(
         sent[message.kind] += message.body.numel() * message.body.element_size()
     # One count of ids for each holder goes to the server before the programs that are run here.
     plan = prediction_traffic(setting, EVERYBODY, EVERYBODY - NODES).by_kind()
-    assert plan == sent | {"aligned": 8 * holders} and {*plan, "blinded-ids", "blinded-set"} == set(SENT[mode])
+    assert plan == sent | {"aligned": 8 * holders} and {*plan, "blinded-ids", "blinded-set"} == set(
+        setting.mode.sent_later
+    )
     # Nobody publishes before all have saved, which takes a trip that no simulation has; seals take as long.
     trips = longest_chain(effects) + (mode in ("individual", "paper", "guesses"))
-    assert trips_of_prediction(setting) == trips or (mode == "all-shares" and trips_of_prediction(setting) > trips)
+    planned = programs_of(setting).sizes.trips_later(setting)
+    assert planned == trips or (mode == "all-shares" and planned > trips)
 
 
 @pytest.mark.parametrize("holders", [2, 4])

@@ -21,7 +21,6 @@ from graphveil.reports.base import trust
 from graphveil.reports.base.drawing import picture_json, picture_svg
 from graphveil.reports.base.parties import Arrow, Parties, Party, State, parties_of
 from graphveil.reports.federation.parties import federation_parties
-from graphveil.reports.federation.plan import SENT
 from tests.reports import made
 from tests.reports.base.test_trust import CASES, promised
 
@@ -80,7 +79,7 @@ def test_a_federation_is_drawn_by_the_messages_that_it_sends(mode: str, options:
         return
     setting = Setting.of(MEMBERS, 3, mode=mode, opened=True, epochs=4, **options)
     picture = federation_parties(setting)
-    assert {kind for arrow in picture.arrows for kind in arrow.messages} == {*SENT[mode]}
+    assert {kind for arrow in picture.arrows for kind in arrow.messages} == {*setting.mode.sent}
     rows = picture.guarantee.unit.text, setting.privacy.epsilon, picture.guarantee.delta
     labels = "one user's label", setting.privacy.epsilon_y, 0.0
     assert prices(picture) == {price for price in (rows, labels) if price[1] < math.inf}

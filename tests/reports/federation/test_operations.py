@@ -14,11 +14,11 @@ import pytest
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, SIGNATURES
 from graphveil.federation.core.messages import ANYBODY, KINDS, Entry
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.transport.session import Message
 from graphveil.reports.federation.folders import add_signature, facts_from, take_agreement, write_parties
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
-from graphveil.reports.federation.plan import SENT
 from graphveil.reports.federation.review import (
     PREVIOUS,
     REVIEWED,
@@ -46,8 +46,8 @@ def test_a_review_names_every_kind_that_a_party_is_sent_once(mode: str, tmp_path
     answer = reviewed(parties(tmp_path / "run", mode=mode, epsilon=epsilon) / "bank")
     for who, roles in zip(answer["sees"], ({"server"}, {"holder", "label holder"}, {"holder"}), strict=True):
         kinds = [message["kind"] for message in who["sees"]]
-        own = {kind for kind in SENT[mode] if KINDS[kind].sender in roles - {"holder"}}
-        read = {kind for kind in SENT[mode] if KINDS[kind].receiver in {*roles, ANYBODY}}
+        own = {kind for kind in MODE_OF[mode].sent if KINDS[kind].sender in roles - {"holder"}}
+        read = {kind for kind in MODE_OF[mode].sent if KINDS[kind].receiver in {*roles, ANYBODY}}
         assert sorted([*kinds, *who["nothing"]]) == sorted(read - own)
         assert all(KINDS[kind].reveals.startswith("nothing") for kind in who["nothing"])
     server, clinic, bank = (party["pays"] for party in answer["parties"])

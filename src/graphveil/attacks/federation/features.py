@@ -130,7 +130,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     scores = similarity[places][:, places].numpy()[first, second]
     baseline_scores = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
     figures = {"correlation with the true inner products": _correlation(scores, true)}
-    if view.is_server and view.setting.protocol.mode == "shared-linear":
+    if view.is_server and view.setting.mode.opens_sum:
         propagated = recorded.secret("gram")[: len(view.people)].double().numpy()
         pairs = propagated[places][:, places][first, second]
         figures["correlation with those of propagated features"] = _correlation(scores, pairs)
@@ -180,7 +180,7 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
         victim: a holder's name.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
-    if not view.is_server or not masked or view.setting.protocol.mode != "paper":
+    if not view.is_server or not masked or not view.setting.mode.opens_layer:
         return None
     before = view.setting.names.index(victim)  # one key of each other holder's matrix stands before its own
     key = unpacked(next(m.body for m in dealt if m.to == victim))[before]
@@ -196,7 +196,7 @@ def solve_likenesses(view: View) -> Tensor | None:
     Args:
         view: of a run.
     """
-    if not view.is_server or view.setting.protocol.mode != "shared-linear" or not view.setting.publication.public:
+    if not view.is_server or not view.setting.mode.opens_sum or not view.setting.publication.public:
         return None
     steps = view.steps()
     if not steps:
@@ -225,10 +225,10 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
 def limit_of_rows(view: View) -> Limit:
     """Return why no epsilon bounds what is learned of a person's features."""
     if not view.is_server:
-        if view.setting.protocol.mode == "paper":
+        if view.setting.mode.opens_layer:
             return nothing("paper mode opens a projection of all features to all holders")
         return nothing("holders are kept apart by what is not sent or only as shares, not by an epsilon")
-    if view.setting.protocol.mode == "all-shares":
+    if view.setting.mode.opens_hidden:
         return nothing("the server is sent no row, and no epsilon bounds that")
     if math.isinf(view.setting.privacy.epsilon):
         return nothing("epsilon is inf: nothing is protected against the server")
@@ -249,12 +249,12 @@ def _inputs(view: View, victim: str) -> dict[str, Tensor]:
 def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
     """What several messages say together, in full precision."""
     if view.is_server:
-        if view.setting.protocol.mode == "shared-linear":
+        if view.setting.mode.opens_sum:
             likenesses = solve_likenesses(view)
             return {"noisy-share": view.projections()} | ({} if likenesses is None else {"likenesses": [likenesses]})
         bodies = view.trained("embeddings", victim)
         return {"embeddings": bodies} if bodies else {}
-    return {"opened-share": view.first_layers()} if view.setting.protocol.mode == "paper" else {}
+    return {"opened-share": view.first_layers()} if view.setting.mode.opens_layer else {}
 
 
 def _control(view: View, recorded: Recorded) -> Tensor:
@@ -324,7 +324,7 @@ def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) 
 
 def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
     """Return a similarity of the people of a view [people, people], and what it was read from."""
-    if view.holding is not None and view.setting.protocol.mode == "paper":
+    if view.holding is not None and view.setting.mode.opens_layer:
         h, own_products = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
             slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]

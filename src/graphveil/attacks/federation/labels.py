@@ -116,7 +116,7 @@ def without_gradients(view: View, train: Tensor) -> list[Tensor]:
     """
     if not view.is_server:
         return [torch.cat(own_rows(view), dim=1)[train]]
-    if view.setting.protocol.mode == "shared-linear":
+    if view.setting.mode.opens_sum:
         # A is 0 in the first round.
         return view.projections()[:1]
     first = [body for name in view.setting.names for body in view.trained("embeddings", name)[:1]]
@@ -184,12 +184,12 @@ def limit_of_labels(view: View) -> Limit:
     epsilon = view.setting.privacy.epsilon_y
     if math.isfinite(epsilon):
         return Limit(epsilon, 0.0, "epsilon of one label, randomized once, beyond what the control finds")
-    mode = view.setting.protocol.mode
-    if mode == "all-shares" or (mode == "shared-linear" and not view.is_server):
+    mode = view.setting.mode
+    if mode.opens_hidden or (mode.opens_sum and not view.is_server):
         return nothing("what is made of gradients reaches holders as shares, which no epsilon bounds")
     return nothing("epsilon_y is inf: labels are not protected")
 
 
 def _announced(view: View) -> tuple[str, ...]:
-    silent = view.setting.protocol.mode == "guesses"
-    return () if silent else ("all parties are sent who trains and who validates",)
+    announced = "labelled-rows" in view.setting.mode.sent
+    return ("all parties are sent who trains and who validates",) if announced else ()

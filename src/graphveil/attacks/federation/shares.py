@@ -104,9 +104,10 @@ def require_shares(setting: Setting, name: str) -> None:
     Raises:
         InputError: for another mode, or a single publication, in which A is 0.
     """
-    if setting.protocol.mode != "shared-linear":
-        mode = setting.protocol.mode
-        raise InputError(f"mode {mode} sends the server no shares", where=name, allowed="mode shared-linear")
+    if not setting.mode.opens_sum:
+        raise InputError(
+            f"mode {setting.mode.name} sends the server no shares", where=name, allowed="mode shared-linear"
+        )
     if name == "shares" and setting.publications < 2:
         raise InputError("one publication", where=name, allowed="two or more", remedy="lower republish")
 

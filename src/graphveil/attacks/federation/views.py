@@ -118,9 +118,7 @@ class View:
     @property
     def of_trained(self) -> bool:
         """Whether most is known of those who train; in mode guesses, and of layers that holders open, of all alike."""
-        mode = self.setting.protocol.mode
-        opens = self.bodies("opened-share", self.setting.names[0])
-        return mode in ("shared-linear", "individual", "all-shares") or (mode == "paper" and not opens)
+        return "labelled-rows" in self.setting.mode.sent and not self.bodies("opened-share", self.setting.names[0])
 
     @cached_property
     def people(self) -> Tensor:

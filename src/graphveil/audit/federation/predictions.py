@@ -43,8 +43,10 @@ from graphveil.audit.federation.views import (
     apart,
     hidden_words,
     judged,
+    own_products,
     sent_parts,
     sizes_of_messages,
+    to_server,
     too_small,
 )
 from graphveil.audit.verdict import Audit, judge
@@ -60,12 +62,11 @@ from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.modes.linear import last_hops_of
 from graphveil.federation.modes.linear_predict import rows_of
+from graphveil.federation.modes.programs import programs_of
 from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
 from graphveil.federation.predicting import (
     People,
     digest_rows,
-    mode_holder,
-    mode_server,
     predicting_program,
     predicting_server_program,
 )
@@ -78,14 +79,6 @@ _COLUMNS: Final = 40
 _NEW: Final = torch.arange(NODES, EVERYBODY)
 #: The round in which the rows are opened; all messages before it are of round 0.
 _OPENING: Final = 2
-#: What holders may send the server.
-_ALLOWED: Final[Mapping[str, frozenset[str]]] = {
-    "shared-linear": frozenset({"new-rows", "matrix-key", "hidden-matrix", "noisy-share"}),
-    "individual": frozenset({"new-rows", "embeddings"}),
-    "paper": frozenset({"new-rows", "embeddings"}),
-    "all-shares": frozenset({"new-rows"}),
-    "guesses": frozenset(),
-}
 #: Of a guess, small enough that one that is sent as it is stands out.
 _GUESSED: Final = 1.0
 _UNIFORM: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
@@ -120,7 +113,7 @@ class Finished:
     @staticmethod
     def of(holders: int, seed: int, mode: str = "shared-linear") -> Finished:
         setting = apart_setting(mode, holders)
-        if mode == "guesses":
+        if setting.mode.guesses:
             setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESSED))
         # Enough columns that also a holder's block of W is enough numbers for a test.
         setting = replace(setting, members=tuple(replace(member, columns=_COLUMNS) for member in setting.members))
@@ -153,16 +146,17 @@ class Finished:
         """
         setting, holdings = self.setting, joined_holdings(self.setting, changed)
         programs: dict[str, Any] = {}
+        of_mode = programs_of(setting)
         old = torch.where(torch.arange(EVERYBODY) < NODES, torch.arange(EVERYBODY), -1)
         for name in (setting.server, *setting.names):
             context = RunContext(name, setting, sources[name])
             if resumed is not None:
                 context = replace(context, state=resumed[name], done=done)
             if name == setting.server:
-                programs[name] = mode_server(context, self.states[name], EVERYBODY)
+                programs[name] = of_mode.later_server(context, self.states[name], EVERYBODY)
             else:
                 rows = (new or {}).get(name, _NEW)
-                programs[name] = mode_holder(context, self.states[name], holdings[name], rows, old)
+                programs[name] = of_mode.later_holder(context, self.states[name], holdings[name], rows, old)
         return Predicted(setting, holdings, recorded(programs, self.run.head))
 
 
@@ -243,9 +237,9 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
         seed: of all secrets.
     """
     finished = Finished.of(holders, seed, mode)
-    if mode != "shared-linear":
-        return _audit_rows(finished, seed)
     setting = finished.setting
+    if not setting.mode.opens_sum:
+        return _audit_rows(finished, seed)
     sources = [sources_of(setting, seed + server, seed + own) for server, own in ((3, 3), (3, 4), (5, 5), (6, 6))]
     first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
     saved = first.run.states[1]
@@ -289,7 +283,9 @@ def _kinds(predicted: Predicted) -> list[str]:
     """Say what was sent to the server that may not be."""
     setting = predicted.setting
     sent = {message.kind for _, _, message in predicted.run.messages if message.to == setting.server}
-    return [f"{kind} was sent to the server" for kind in sorted(sent - _ALLOWED[setting.protocol.mode])]
+    return [
+        f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, setting.mode.sent_later))
+    ]
 
 
 def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
@@ -391,15 +387,15 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
                     same += 1
                     continue
                 words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(body - before)
-    for to in colluders if mode == "shared-linear" else ():
+    for to in colluders if setting.mode.opens_sum else ():
         whole, whole_again = (_beside(each, finished.states, name, to) for each in (first, rerun))
         for place, (before, again) in enumerate(zip(whole, whole_again, strict=True)):
             words[f"masked share {place} of {name} to {to} beside the others'"] = [again - before]
         for a, b in itertools.combinations(range(len(whole)), 2):
             words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [apart(whole[a], whole[b])]
     # Corrections for two colluders' products of their own matrices are made of their own keys.
-    own = (holders - 1) * (holders - 2) * {"paper": 1, "all-shares": 1 + setting.model.hops}.get(mode, 0)
-    words |= sent_parts(first.run, setting) if mode == "shared-linear" else {}
+    own = (holders - 1) * (holders - 2) * own_products(setting)
+    words |= sent_parts(first.run, setting) if setting.mode.opens_sum else {}
     findings = [f"{same - own} messages follow from what they were dealt"] if same != own else []
     return audit_uniform(_named(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
 

@@ -27,6 +27,7 @@ from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, Tap, audit_replay
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM, simulate
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.publisher import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
@@ -42,12 +43,8 @@ _NODES, _COLUMNS, _CLASSES = 60, 6, 3
 #: Who changes: the last person, who has no connections and tests; or the label of the first, who trains.
 # In shared-linear the last row of the last opening, which is of all who neither train nor validate.
 PERSON: Final = _NODES - 1
-#: What a mode opens: data may show there, and the guarantee says so.
-_OPENED: Final[Mapping[str, tuple[str, ...]]] = {
-    "paper": ("opened-share",),
-    "shared-linear": ("noisy-share",),
-    "all-shares": ("hidden-share",),
-}
+#: What modes open: data may show there, and the guarantee says so.
+_OPENED: Final = frozenset({"opened-share", "noisy-share", "hidden-share"})
 _ROUNDING: Final = 2.0**-6  # of the clip
 _FALSE_ALARM: Final = 1e-6
 
@@ -63,9 +60,9 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     # Masked bodies differ by their masks (see `audit_shares`), and would hide what else moved.
     hidden = {kind for kind, message in KINDS.items() if message.reveals in (UNIFORM, SEALED)}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
-    units = len(setting.members) if mode == "paper" else 1
+    units = len(setting.members) if setting.mode.opens_layer else 1
     spent = units * setting.privacy.epsilon, setting.privacy.delta
-    audit = _replayed(setting, shares, "features", spent, hidden | {*_OPENED.get(mode, ())}, seed)
+    audit = _replayed(setting, shares, "features", spent, hidden | _OPENED.intersection(setting.mode.sent), seed)
     return _with_opened(audit, shares.moved(setting))
 
 
@@ -182,8 +179,8 @@ def made_setting(mode: str) -> Setting:
     """Return a small federation in one mode, with everything that protects switched on."""
     members = (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS))
     network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "validate": 2, "opened": True, "clip": 0.5}
-    # Mode all-shares has no noise; what protects are masks.
-    epsilon = math.inf if mode == "all-shares" else 50.0
+    # Without noise, what protects are masks.
+    epsilon = 50.0 if MODE_OF[mode].noisy else math.inf
     return Setting.of(members, _CLASSES, mode=mode, epsilon=epsilon, epsilon_y=1.0, **network)
 
 

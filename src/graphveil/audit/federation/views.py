@@ -28,7 +28,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -41,7 +41,8 @@ from graphveil.audit.federation.dealt import Dealt
 from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.federation.replay import AGAIN, NODES, Run, apart_setting, run_apart, shares_like, sources_of
 from graphveil.audit.verdict import Audit
-from graphveil.federation.core.messages import KINDS, UNIFORM
+from graphveil.federation.core.messages import ANYBODY, KINDS, SERVER, UNIFORM
+from graphveil.federation.core.mode import Mode
 from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, times_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.effects import Send
@@ -52,25 +53,25 @@ from graphveil.privacy.source.randomness import UInt64Array
 #: That a right protocol is called broken: half for what has to be uniform, half for noise, in ten tests at most.
 FALSE_ALARM: Final = 1e-6
 LEVEL: Final = FALSE_ALARM / 2 / 10
-_PUBLISHING: Final = frozenset({"embeddings", "labelled-rows", "validation-rows", "hidden-gradient", "kept-round"})
-#: What holders may send the server.
-ALLOWED: Final[Mapping[str, frozenset[str]]] = {
-    "shared-linear": frozenset(
-        {
-            "noisy-share",
-            "labelled-rows",
-            "validation-rows",
-            "hidden-gradient",
-            "kept-round",
-            "matrix-key",
-            "hidden-matrix",
-        }
-    ),
-    "individual": _PUBLISHING,
-    "paper": _PUBLISHING,
-    "guesses": frozenset(),
-    "all-shares": frozenset({"labelled-rows", "validation-rows", "kept-round"}),
-}
+_TO_SERVER: Final = (SERVER, ANYBODY)
+
+
+def to_server(mode: Mode, kinds: Collection[str]) -> frozenset[str]:
+    """Return what holders may send the server in their programs.
+
+    Args:
+        mode: in which they run.
+        kinds: of messages, of which it is chosen.
+    """
+    # In guesses the server is told nothing, also of what all others are told.
+    return frozenset(
+        kind
+        for kind in kinds
+        if not mode.guesses
+        and kind != "aligned"
+        and KINDS[kind].sender != SERVER
+        and KINDS[kind].receiver in _TO_SERVER
+    )
 
 
 def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
@@ -86,7 +87,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
     words = _repeated(run, resumed)
     findings = [*_kinds(run, setting), *sizes_of_messages(run, rerun)]
-    if mode == "shared-linear":
+    if setting.mode.opens_sum:
         last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
         first, *rest = (Dealt.read(each, setting) for each in (run, rerun, resumed, other, last))
         words |= _masked(first, rest[0], rest[1]) | hidden_words(run, rerun, setting)
@@ -94,7 +95,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
         findings += _noise(first, rest[2])
     else:
         findings += _published_again(run, resumed)
-        if mode in ("individual", "paper"):
+        if "embeddings" in setting.mode.sent:
             findings += _grid(run, other, setting)
     target = f"federation {mode}, {holders} holders, server with dealt keys"
     return judged(target, words, findings)
@@ -233,7 +234,7 @@ def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
 
 def _kinds(run: Run, setting: Setting) -> list[str]:
     sent = {message.kind for _, _, message in run.messages if message.to == setting.server}
-    return [f"{kind} was sent to the server" for kind in sorted(sent - ALLOWED[setting.protocol.mode])]
+    return [f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, setting.mode.sent))]
 
 
 def _published_again(run: Run, resumed: Run) -> list[str]:
@@ -318,23 +319,24 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     second = RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
-    if mode == "shared-linear":
+    if setting.mode.opens_sum:
         words |= _once(run, setting, victim_name) | sent_parts(run, setting)
     else:
         words |= _by_round(run, setting, victim_name)
     # Corrections for two colluders' products of their own matrices are made of their own keys, and stay as they were.
-    own = (holders - 1) * (holders - 2) * _own_products(setting)
+    # Forth and back in each round; z is opened once more in the end.
+    times = 2 * setting.publications + setting.mode.opens_hidden
+    own = (holders - 1) * (holders - 2) * own_products(setting) * times
     findings = [f"{same - own} messages of the server follow from what they were dealt"] if same != own else []
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     return audit_uniform(named, words, findings, false_alarm=FALSE_ALARM)
 
 
-def _own_products(setting: Setting) -> int:
-    """Return how many products with one's own matrices each pair of holders takes in a run."""
-    if setting.protocol.mode == "all-shares":
-        # Of features and of means, forth and back in each round, and once forth in the end.
-        return (1 + setting.model.hops) * (2 * setting.publications + 1)
-    return 2 * setting.publications if setting.protocol.mode == "paper" else 0
+def own_products(setting: Setting) -> int:
+    """Return how many products with one's own matrices each pair of holders takes forth: of features, and of means."""
+    if setting.mode.opens_hidden:
+        return 1 + setting.model.hops
+    return int(setting.mode.opens_layer)
 
 
 def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
@@ -369,9 +371,9 @@ def _colluders_share(run: Run, setting: Setting, victim: str, round: int, sent: 
     """Return the sum of the colluders' shares of what the victim sends a masked share of; zeros if they have none."""
     colluders, states = [name for name in setting.names if name != victim], run.states[max(round - 1, 0)]
     candidates: list[Tensor] = []
-    if setting.protocol.mode == "shared-linear":
+    if setting.mode.opens_sum:
         candidates = [share for name in colluders if not round for share in shares_like(states[name], sent)]
-    elif setting.protocol.mode == "all-shares":
+    elif setting.mode.opens_hidden:
         part = f"{'best' if round == setting.rounds else 'now'}/{features_of(setting.names.index(sent.to))}"
         candidates = [states[name][part] for name in colluders if round and sent.kind == "masked-right"]
     elif sent.kind == "masked-right" and round:

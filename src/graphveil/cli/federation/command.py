@@ -15,6 +15,7 @@ from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit
 from graphveil.cli.federation import screens
 from graphveil.errors import InputError
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.graphs import Graph
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -39,7 +40,8 @@ Listen = Annotated[
 ]
 #: The exit code of a log that contradicts its agreement.
 _FAILED = 3
-_MODES = ("shared-linear", "individual", "paper", "guesses", "all-shares")
+#: The default first.
+_MODES = sorted(MODE_OF, key=lambda mode: mode != "shared-linear")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
     Path | None,
@@ -258,7 +260,7 @@ def predict(
     setting, graph = agreement.setting, load_plain(data) if data is not None else None
     price = setting.privacy.epsilon if graph is not None else None
     log = TranscriptFile(here, published_once(agreement), secret=identity.private_key, say=complain)
-    status = StatusFile(here, identity.name, ROUNDS, price, setting.reader)
+    status = StatusFile(here, identity.name, ROUNDS, price, setting.mode.reader)
 
     @contextmanager
     def recording() -> Iterator[Record]:
@@ -277,7 +279,7 @@ def predict(
         patience=patience,
         listen=listen,
         note=complain,
-        progress=_show_steps(identity.name, ROUNDS, price, setting.reader, status),
+        progress=_show_steps(identity.name, ROUNDS, price, setting.mode.reader, status),
         log=recording,
     )
     seconds = time.monotonic() - started
@@ -330,7 +332,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
         require_agreed(graph, agreement, name)
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
-    log = StatusFile(folder, name, rounds, price, setting.reader)
+    log = StatusFile(folder, name, rounds, price, setting.mode.reader)
     for line in ending_soon(agreement):
         complain(f"warning: {line}")
     messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
@@ -347,7 +349,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
             patience=patience,
             listen=listen,
             note=complain,
-            progress=_show_steps(name, rounds, price, setting.reader, log),
+            progress=_show_steps(name, rounds, price, setting.mode.reader, log),
             record=record,
         )
         seconds = time.monotonic() - started

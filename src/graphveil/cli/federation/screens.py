@@ -12,15 +12,12 @@ from rich.text import Text
 
 from graphveil.cli.base.screens import three_lines
 from graphveil.cli.base.tables import listed, pairs, rows
-from graphveil.privacy import Guarantee, assume
+from graphveil.federation.core.mode import MODE_OF
+from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
-
-_TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
-_TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
@@ -94,15 +91,15 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     )
     once, each, total, aligned = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total", "alignment"))
     counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
-    guarantee = answer["guarantee"]
+    guarantee, mode = answer["guarantee"], MODE_OF[answer["mode"]]
     # Without what the mode opens, which stands above.
     codes = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
-    assumed = [sentence for sentence, code in codes if code != OPENS[answer["mode"]].code]
+    assumed = [sentence for sentence, code in codes if code != mode.opens.code]
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Ids", f"compared in the form {answer['ids']!r}"),
-        ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
+        ("Threat model", mode.trust),
         *listed("Unit", map(unit_line, answer["units"])),
         ("Mode opens", answer["opens"]),
         *_acknowledged(answer),
@@ -388,7 +385,7 @@ def size(count: float) -> str:
 def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if math.isinf(answer["epsilon"]):
         return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
-    if answer["mode"] == "guesses":
+    if "keep" in answer:
         unchanged = f"a guess is sent as it is with probability {answer['keep']:.3g}"
         other = f"{unchanged}, else as one of the {answer['classes'] - 1} other classes"
         if answer.get("size", 1) > 1:
@@ -412,8 +409,7 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    paper = answer["mode"] == "paper" and answer["opened"]
-    return [("Acknowledged", assume("paper-opened").sentence)] if paper else []
+    return [("Acknowledged", fact.sentence) for fact in MODE_OF[answer["mode"]].assumes if answer["opened"]]
 
 
 def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -433,11 +429,7 @@ def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def _labels(answer: Mapping[str, Any]) -> str:
     if math.isfinite(answer["epsilon_y"]):
         return f"randomized once at their holder, epsilon {rounded_up(answer['epsilon_y'])} each"
-    if answer["mode"] == "guesses":
-        return "NOT PROTECTED: all holders are given those of training nodes"
-    if answer["mode"] == "all-shares":
-        return "stay at their holder: gradients reach others as uniform shares alone"
-    return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
+    return MODE_OF[answer["mode"]].labels_open
 
 
 def _lever(answer: Mapping[str, Any]) -> RenderableType:

@@ -8,35 +8,12 @@ from collections.abc import Iterator
 from graphveil.federation.core.setting import Setting
 from graphveil.privacy import Assumption, Guarantee, Ledger, ProtectedUnit, Spend, assume
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.observer import FEDERATION_SERVER, LABEL_HOLDER
-from graphveil.privacy.statement.unit import (
-    EMBEDDING_ROW,
-    GUESS,
-    HIDDEN_ROW,
-    PERSON_AND_LIST_AT_HOLDER,
-    PERSON_AT_HOLDER,
-)
+from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 
 _TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
 _ALONE = (assume("holder-randomizes-alone"),)
 _AGREED = (assume("shared-ids-public"), assume("agreed-before-data"), assume("runs-add-up"))
-#: What leaves in each mode.
-_UNITS = {
-    "individual": EMBEDDING_ROW,
-    "paper": EMBEDDING_ROW,
-    "guesses": GUESS,
-    "shared-linear": EMBEDDING_ROW,
-    "all-shares": HIDDEN_ROW,
-}
-#: Who reads the labels of training nodes from gradients, in each mode; "" where they are sent, or nobody does.
-_WHO = {
-    "individual": "the server and the holders",
-    "paper": "the server and the holders",
-    "guesses": "",
-    "shared-linear": "the server",
-    "all-shares": "",
-}
 
 
 def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
@@ -46,15 +23,15 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
         setting: the agreed run.
         void: why it does not hold, or None.
     """
-    guesses, labels = setting.protocol.mode == "guesses", setting.reader == "the label holder"
+    mode = setting.mode
     return Guarantee(
-        unit=person_of(setting) if setting.person else _UNITS[setting.protocol.mode],
+        unit=person_of(setting) if setting.person else mode.unit,
         relation="replace",
         model="vertical",
         epsilon=setting.privacy.epsilon,
         delta=_delta(setting),
-        against=LABEL_HOLDER if labels else FEDERATION_SERVER,
-        assumes=(*(_ALONE if guesses else _TRUSTED), *_AGREED, OPENS[setting.protocol.mode], *_facts(setting)),
+        against=FEDERATION_SERVER if mode.reader == "the server" else LABEL_HOLDER,
+        assumes=(*(_ALONE if mode.guesses else _TRUSTED), *_AGREED, mode.opens, *_facts(setting)),
         void=void,
     )
 
@@ -66,13 +43,11 @@ def person_of(setting: Setting) -> ProtectedUnit:
 
 def _facts(setting: Setting) -> Iterator[Assumption]:
     """Yield what labels, a person or a published row lean on, and what all parties agreed to leave open."""
-    mode, public = setting.protocol.mode, setting.price.public
+    mode, public = setting.mode, setting.price.public
     if math.isfinite(setting.privacy.epsilon_y):
         yield assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
-    elif mode == "guesses":
-        yield assume("labels-given")
-    elif _WHO[mode]:
-        yield assume("labels-in-gradients", who=_WHO[mode])
+    elif mode.labels is not None:
+        yield mode.labels
     if setting.person:
         degree = setting.privacy.degree_bound
         yield assume("trains-or-is-guessed")
@@ -80,20 +55,18 @@ def _facts(setting: Setting) -> Iterator[Assumption]:
         yield assume("one-id-a-person")
         yield assume("label-holder-open")
     else:
-        moved = "its holder's network, and so the guesses" if mode == "guesses" else "the weights, and so the rows"
+        moved = "its holder's network, and so the guesses" if mode.guesses else "the weights, and so the rows"
         yield assume("neighbours-move", hops=setting.model.hops)
         yield assume("training-moves", what=moved)
-    if mode == "paper":
-        yield assume("paper-opened")
+    yield from mode.assumes
     if public:
-        yield assume("no-privacy-chosen", reader=setting.reader)
-    if public and mode == "shared-linear":
-        yield assume("sums-in-the-clear")
+        yield assume("no-privacy-chosen", reader=mode.reader)
+        yield from mode.assumes_public
 
 
 def _delta(setting: Setting) -> float:
     # Randomized response is pure: a delta beside it would understate what was promised.
-    pure = setting.protocol.mode == "guesses" and not setting.person
+    pure = setting.mode.guesses and not setting.person
     return 0.0 if setting.price.public or pure else setting.privacy.delta
 
 
@@ -125,7 +98,7 @@ def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:
         report, facts = _report(setting)
         trained = "votes and dp-sgd" if paid.votes else "dp-sgd"
         return f"{trained}, or {report}", {**paid.facts, **facts}
-    if setting.protocol.mode == "guesses":
+    if setting.mode.guesses:
         return _report(setting)
     publication = setting.publication
     return "Gaussian", {"sigma": publication.sigma, "clip": setting.privacy.clip, "per_round": publication.per_round}

@@ -1,12 +1,4 @@
-"""The setting that all parties agree on before a run, with its publications, products and prices.
-
-individual     h0^i = X_i W_i at each holder; nothing of it leaves
-paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
-shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, their sum opened to the server, noise within
-guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once;
-               with unit "person" privately, of its edges at most noisy votes, and no guess of who trains (see `person`)
-all-shares     every layer but the last on shares, z opened to the label holder alone, without noise
-"""
+"""The setting that all parties agree on before a run, with its publications, products and prices."""
 
 from __future__ import annotations
 
@@ -23,6 +15,7 @@ from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Bounds, Dither
+from graphveil.federation.core.mode import MODE_OF, Mode
 from graphveil.federation.core.networks import AGGREGATORS, COMBINES
 from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing, Publication
@@ -30,19 +23,9 @@ from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement.assumption import OPENS
 
 #: What each mode opens to whom, as printed with every guarantee.
-MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
-_READERS: Mapping[str, str] = MappingProxyType(
-    {
-        "individual": "the server",
-        "paper": "the server",
-        "guesses": "the label holder",
-        "shared-linear": "the server",
-        "all-shares": "the label holder",
-    }
-)
+MODES: Mapping[str, str] = MappingProxyType({name: mode.opens.sentence for name, mode in MODE_OF.items()})
 #: The unit of epsilon: one published row or guess, or one person at one holder.
 UNITS = ("publication", "person")
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
@@ -51,11 +34,7 @@ RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
 #: Room for connections a node of a holder's graph in mode "shared-linear".
 ENTRIES = 8
-#: What mode "all-shares" has an arithmetic for, and how often it opens z: in each step.
-_ON_SHARES: Mapping[str, bool | int | float | str] = MappingProxyType(
-    {"aggregator": "sage", "combine": "mean", "layers": 1, "republish": 1, "bits": FRACTION_BITS}
-)
-#: There all layers descend a sixteenth as fast as a first layer alone: faster, they leave the room of polynomials.
+#: On shares all layers descend a sixteenth as fast as a first layer alone: faster, they leave the room of polynomials.
 _SLOWER = 4
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
@@ -258,19 +237,23 @@ class Setting:
         ):
             if not 1 <= count <= _MAX_COUNT:
                 raise InputError(f"{name} = {_short(count)}", allowed=f"a whole number from 1 to {_MAX_COUNT:,}")
-        if self.protocol.mode == "paper":
+        if self.mode.opens_layer:
             self._require_few_openings()
         # A row that is trained on neighbours and on gradients of all rounds has no bound for a person.
-        if self.person and self.protocol.mode != "guesses":
-            raise InputError(f"unit person in mode {self.protocol.mode}", allowed="mode guesses")
+        if self.person and not self.mode.guesses:
+            raise InputError(f"unit person in mode {self.mode.name}", allowed="mode guesses")
         if self.privacy.degree_bound and not self.person:
             raise InputError(f"degree_bound = {self.privacy.degree_bound}", allowed="with unit person")
         # Built for their checks: what no noise, channel or ring can do is refused before anybody's data is read.
         _ = self.price, self.label_channel
-        if self.protocol.mode == "shared-linear":
+        if self.mode.opens_sum:
             _ = self.bounds
-        if self.protocol.mode == "all-shares":
-            self._require_arithmetic()
+        self._require_arithmetic()
+
+    @property
+    def mode(self) -> Mode:
+        """How the parties work together."""
+        return MODE_OF[self.protocol.mode]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -296,7 +279,7 @@ class Setting:
     @property
     def publications(self) -> int:
         """R, how often every holder publishes."""
-        return 1 if self.protocol.mode == "guesses" else self.training.publications
+        return 1 if self.mode.guesses else self.training.publications
 
     @property
     def rounds(self) -> int:
@@ -306,7 +289,7 @@ class Setting:
         shared-linear  R + 1 + 1  then the rest is multiplied, and published
         others         R + 1      then the rest is published
         """
-        return self.publications + (2 if self.protocol.mode == "shared-linear" else 1)
+        return self.publications + self.mode.rounds_after
 
     def looks(self, round: int) -> bool:
         """Return whether validation nodes are looked at in a round, from 1."""
@@ -326,6 +309,10 @@ class Setting:
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
         return self.published(self.publications)
+
+    def published_by(self, party: object) -> int:
+        """Return how often a holder of this name publishes: who reads guesses has none of its own."""
+        return 0 if self.mode.guesses and party == self.label_holder else self.publications
 
     def published(self, times: int) -> Publication:
         """Return the price and noise of one holder's rows that are published so often, for the whole epsilon."""
@@ -370,12 +357,7 @@ class Setting:
         """What one holder's publications cost in this mode."""
         if self.person:
             return self.of_person
-        return self.guessing if self.protocol.mode == "guesses" else self.publication
-
-    @property
-    def reader(self) -> str:
-        """Who reads what holders publish."""
-        return _READERS[self.protocol.mode]
+        return self.guessing if self.mode.guesses else self.publication
 
     @property
     def label_channel(self) -> Tensor:
@@ -406,17 +388,19 @@ class Setting:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 
     def _require_arithmetic(self) -> None:
-        """Refuse what mode "all-shares" has no arithmetic for."""
-        if math.isfinite(self.privacy.epsilon):
+        """Refuse what the mode has no arithmetic for."""
+        if math.isfinite(self.privacy.epsilon) and not self.mode.noisy:
             raise InputError(
-                f"epsilon = {rounded_up(self.privacy.epsilon)} in mode all-shares, which publishes nothing with noise",
+                f"epsilon = {rounded_up(self.privacy.epsilon)} in mode {self.mode.name}, which publishes nothing with "
+                "noise",
                 allowed="inf",
                 remedy="take mode guesses, shared-linear or individual for a finite epsilon",
             )
-        for name, allowed in _ON_SHARES.items():
-            if self.options[name] != allowed:
-                raise InputError(f"{name} = {self.options[name]} in mode all-shares", allowed=str(allowed))
-        _ = self.rates
+        for name in self.mode.fixed:
+            if self.options[name] != OPTIONS[name]:
+                raise InputError(f"{name} = {self.options[name]} in mode {self.mode.name}", allowed=str(OPTIONS[name]))
+        if self.mode.opens_hidden:
+            _ = self.rates
 
     def _require_few_openings(self) -> None:
         opened = self.model.width * self.publications

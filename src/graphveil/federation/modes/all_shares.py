@@ -4,6 +4,7 @@
     round    z of those who train, now and then of those who validate -> label holder: its last layer, the loss, dL/dz
              its slopes, masked as its own share -> back through all layers -> plain descent on shares
     end      z of everybody, by the weights of the round that validated best
+    later    z of new people, by the same weights
 
 Nobody knows a weight or an inner layer.  The label holder takes z apart as other modes' servers do, drops entries out,
 takes Adam's step on its last layer with decay, and shortens slopes, in floating point; shared layers have no dropout,
@@ -29,13 +30,15 @@ from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.rate import SLOPE_BITS
 from graphveil.federation.core.rows import Rows, receive_rows
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import RunContext, under
+from graphveil.federation.core.states import RunContext, State, under
 from graphveil.federation.crypto.ring import decode, encode
 from graphveil.federation.crypto.sharing import secret_numbers
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import joined
 from graphveil.federation.modes.all_shares_arithmetic import Arithmetic, Network, shapes_of
 from graphveil.federation.modes.all_shares_parties import Lefts, SizeArithmetic, deal, join, matrices_of
 from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.joined import ROUNDS, Prediction
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.propagation import scaled_rows
 
@@ -111,6 +114,46 @@ def all_shares_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
     announced = yield from receive_rows(setting, nodes, rows)
     party = yield from deal(setting.names, lefts_of(setting, nodes), randomness=run.randomness)
     yield from train(run, party, AllSharesHolder(empty_network(setting), {}, None), announced)
+
+
+def predicting_holder(
+    run: RunContext, before: State, holding: Holding, new: Tensor, old: Tensor
+) -> Program[Prediction]:
+    """The program of one holder of a prediction: compute z of new people on shares, once, from shares of the round that
+    was kept, and from features and connections of everybody there is now; arguments as of `linear_predict`.
+
+    Raises:
+        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    """
+    setting, shares = run.setting, under(BEST, before)
+    seal = joined.sealed(run, holding, {"new": new, **shares})
+    if run.done == ROUNDS and run.state is not None:
+        return Prediction(new, None, run.state.get("predicted"))
+    yield from joined.announced(run, new)
+    features = scaled_rows(holding.features, len(setting.members))
+    own = matrices_of(setting.names.index(run.me), features, holding.edge_index)
+    lefts = lefts_of(setting, holding.nodes)
+    party = yield from join(run.roster, lefts, own, setting.label_holder, randomness=run.randomness)
+    yield Checkpoint(1, lambda: seal)
+    z = yield from party.opened((yield from network_of(setting, shares).forward(party, new)))
+    probabilities = None
+    if z is not None:
+        probabilities = joined.labelled(run, before, apart(decode(z), LENGTH, like=before[TRAINED]))
+    result = Prediction(new, None, probabilities)
+    yield Checkpoint(ROUNDS, lambda: {**seal, **result.state()})
+    return result
+
+
+def predicting_server(run: RunContext, before: State, nodes: int) -> Program[None]:
+    """The server's program of a prediction: it deals masks; arguments as of `linear_predict`."""
+    setting = run.setting
+    if run.done == ROUNDS:
+        return
+    party = yield from deal(setting.names, lefts_of(setting, nodes), randomness=run.randomness)
+    new = yield Receive(setting.label_holder, "new-rows", (-1,))
+    yield Checkpoint(1, dict)
+    yield from party.opened((yield from empty_network(setting).forward(party, new)))
+    yield Checkpoint(ROUNDS, dict)
 
 
 def lefts_of(setting: Setting, nodes: int) -> Lefts:

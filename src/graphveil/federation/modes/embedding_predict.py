@@ -32,7 +32,7 @@ _STEP = 1
 
 
 def predicting_holder(
-    run: states.RunContext, before: states.State, holding: Holding, new: Tensor
+    run: states.RunContext, before: states.State, holding: Holding, new: Tensor, old: Tensor
 ) -> Program[Prediction]:
     """The program of one holder: publish the rows of new people, once; arguments as of `linear_predict`.
 
@@ -80,7 +80,7 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     if run.done == ROUNDS:
         return network
     dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
-    if setting.protocol.mode == "paper":
+    if setting.mode.opens_layer:
         yield from dealer.deal(setting.names)
     count = len((yield Receive(setting.label_holder, "new-rows", (-1,))))
     yield Checkpoint(1, dict)

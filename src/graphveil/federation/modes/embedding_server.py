@@ -58,7 +58,7 @@ def embedding_server(run: states.RunContext, nodes: int, rows: int) -> Program[C
         states.load_network(network, optimiser, run.state)
         best = {name: value for name, value in run.state.items() if name.startswith("kept/")}
     dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
-    if setting.protocol.mode == "paper":
+    if setting.mode.opens_layer:
         yield from dealer.deal(setting.names)
     server = _Server(setting, (yield from receive_rows(setting, nodes, rows)), network, optimiser, best)
     if run.state is None:

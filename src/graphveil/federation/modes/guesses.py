@@ -298,7 +298,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
     return party
 
 
-def guessing_server(run: RunContext) -> Program[None]:
+def guessing_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
     """The server's program: it sees nothing, and keeps the count of rounds for the other parties."""
     for round in range(0 if run.state is None else run.done + 1, run.setting.rounds + 1):
         yield Checkpoint(round, dict)

@@ -72,7 +72,7 @@ class Holding:
 
 def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
     """List the private matrices of paper mode: every holder's features; `nodes` is n."""
-    if setting.protocol.mode != "paper":
+    if not setting.mode.opens_layer:
         return ()
     return tuple(
         LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, member.columns)
@@ -186,7 +186,7 @@ def _initial(run: states.RunContext, holding: Holding) -> EmbeddingHolder:
     setting, model = run.setting, run.setting.model
     propagation = Propagation(model.aggregator, model.width, model.hops, generator=run.generator)
     publishers = publishers_of(setting, MaskKey.fresh(run.randomness))
-    first = (_SharedLayer if setting.protocol.mode == "paper" else _LocalLayer)(run, holding)
+    first = (_SharedLayer if setting.mode.opens_layer else _LocalLayer)(run, holding)
     optimiser = setting.training.optimiser([*propagation.parameters(), *first.parameters()])
     return EmbeddingHolder(propagation, optimiser, first, publishers, holding.head, torch.zeros(0, model.width))
 

@@ -32,7 +32,7 @@ from graphveil.federation.modes.linear_server import LinearNetwork, deal_inputs,
 
 
 def predicting_holder(
-    run: states.RunContext, before: states.State, holding: Holding, new: Tensor
+    run: states.RunContext, before: states.State, holding: Holding, new: Tensor, old: Tensor
 ) -> Program[Prediction]:
     """The program of one holder: publish the rows of new people, once.
 
@@ -41,6 +41,7 @@ def predicting_holder(
         before: the last checkpoint of the finished run.
         holding: features and edges of everybody.
         new: rows that were never published, int64, ascending.
+        old: of each row its number in the run, -1 for nobody of it, int64 [n].
 
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.

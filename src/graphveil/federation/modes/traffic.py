@@ -1,21 +1,26 @@
 """What a run sends, from public sizes alone: printed before anything leaves, tested against transcripts.
 
-Bytes of bodies, without frames, greetings and acknowledgements; alignment apart.
+Bytes of bodies, without frames, greetings and acknowledgements; alignment apart.  Trips are messages that wait for each
+other, one way each.  Nobody publishes before all have saved, which each tells all; in mode "shared-linear" holders wait
+for each other's seals, which take as long, and in "all-shares" for what they send each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.hidden_matrix import Shape
 from graphveil.federation.crypto.products import LeftMatrix, Product
+from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.federation.modes import all_shares
 from graphveil.federation.modes.holder import lefts_of, products_of
 
 WORD, FLOAT, KEY, SEAL = 8, 4, 32, 32
+#: Trips of mode "all-shares" before the first round.
+_SET_UP = 4
 #: When messages are sent: before the first round, in every round, where validation nodes are looked at, after the last.
 ONCE, ROUND, LOOK, LAST = "once", "round", "look", "last"
 
@@ -70,46 +75,17 @@ class Traffic:
         return dict(links)
 
 
-def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None = None) -> Traffic:
-    """Count the bytes of a run after alignment.
+@dataclass(frozen=True)
+class Sizes:
+    """What a run of a mode sends, and a prediction for people who joined after it; how many trips each takes."""
 
-    Args:
-        setting: the agreed run.
-        nodes: n, rows that all holders share.
-        rows: how many of them train.
-        validation: how many validate; as many as train where nobody knows.
-    """
-    mode, looked = setting.protocol.mode, rows if validation is None else validation
-    times = {ONCE: 1, ROUND: setting.publications, LOOK: setting.looked, LAST: 1}
-    flows_of: Mapping[str, Callable[[Setting, int, int, int], Iterator[Flow]]] = {
-        "individual": _embeddings,
-        "paper": _embeddings,
-        "guesses": _guesses,
-        "shared-linear": _linear,
-        "all-shares": _all_shares,
-    }
-    return Traffic(tuple(flows_of[mode](setting, nodes, rows, looked)), times)
+    sent: Callable[[Setting, int, int, int], Iterator[Flow]]
+    sent_later: Callable[[Setting, int, int], Iterator[Flow]]
+    trips: Callable[[Setting], int]
+    trips_later: Callable[[Setting], int]
 
 
-def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
-    """Count the bytes of a prediction after alignment.
-
-    Args:
-        setting: the agreed run.
-        nodes: n, rows that all holders share now.
-        people: how many of them joined later.
-    """
-    flows_of: Mapping[str, Callable[[Setting, int, int], Iterator[Flow]]] = {
-        "individual": _predicted_rows,
-        "paper": _predicted_rows,
-        "guesses": _predicted_guesses,
-        "shared-linear": _predicted_sums,
-        "all-shares": _predicted_shares,
-    }
-    return Traffic(tuple(flows_of[setting.protocol.mode](setting, nodes, people)), {ONCE: 1, LAST: 1})
-
-
-def _predicted_rows(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+def _rows_sent_later(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
     """Modes "individual" and "paper": a row of each new person, and their hidden layer."""
     yield from _aligned(setting)
     yield from _masked_lefts(setting, nodes)
@@ -120,7 +96,7 @@ def _predicted_rows(setting: Setting, nodes: int, people: int) -> Iterator[Flow]
     yield _hidden(setting, people)
 
 
-def _predicted_guesses(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+def _guesses_sent_later(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
     """A guess of each new person from each other holder."""
     yield from _aligned(setting)
     yield from _joined(setting, people)
@@ -129,7 +105,7 @@ def _predicted_guesses(setting: Setting, nodes: int, people: int) -> Iterator[Fl
             yield Flow(LAST, "guesses", name, setting.label_holder, people * WORD)
 
 
-def _predicted_sums(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+def _sums_sent_later(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
     """Mode "shared-linear"."""
     yield from _session(setting, nodes)
     yield from _multiplied(setting, nodes)
@@ -138,7 +114,7 @@ def _predicted_sums(setting: Setting, nodes: int, people: int) -> Iterator[Flow]
     yield _hidden(setting, people)
 
 
-def _predicted_shares(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
+def _shares_sent_later(setting: Setting, nodes: int, people: int) -> Iterator[Flow]:
     """Mode "all-shares"."""
     yield from _aligned(setting)
     yield from _shares_set_up(setting, nodes)
@@ -165,7 +141,7 @@ def _hidden(setting: Setting, people: int) -> Flow:
     return Flow(LAST, "hidden", setting.server, setting.label_holder, people * setting.model.width * FLOAT)
 
 
-def _guesses(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+def _guesses_sent(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     """A label and a guess of every node, for each holder but one."""
     for name in setting.names:
         yield Flow(ONCE, "aligned", name, setting.server, WORD)
@@ -197,7 +173,7 @@ def _announced(setting: Setting, rows: int, validation: int) -> Iterator[Flow]:
             yield Flow(ONCE, "validation-rows", setting.label_holder, other, validation * WORD)
 
 
-def _embeddings(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+def _rows_sent(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     """Modes "individual" and "paper"."""
     server, width = setting.server, setting.model.width
     yield from _announced(setting, rows, validation)
@@ -234,7 +210,7 @@ def _products(server: str, products: Iterable[Product], when: str) -> Iterator[F
         yield Flow(when, "correction", server, product.other, product.outer * product.width * WORD)
 
 
-def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+def _sums_sent(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     """Mode "shared-linear"."""
     server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
     second, holders = setting.names[1], setting.names
@@ -296,7 +272,7 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
         yield from _truncation(setting, ONCE, numbers)
 
 
-def _all_shares(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+def _shares_sent(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     server = setting.server
     yield from _announced(setting, rows, validation)
     for name in setting.names:
@@ -359,3 +335,56 @@ def ways_of(setting: Setting, nodes: int) -> dict[str, int]:
     rows = sum(member.entries for member in setting.members) * nodes * (holders - 1)
     split = 3 * rows * (d // holders + (hops - 1) * d + hops * setting.model.width) * WORD
     return {"keys of point functions": keys, "a masked matrix": dense, "split permutations": split}
+
+
+def _rows_trips(setting: Setting) -> int:
+    """Return how many messages of a run wait for each other, in modes "individual" and "paper"."""
+    once, publication = (6, 6) if setting.mode.opens_layer else (4, 3)
+    return once + publication * setting.publications + _answered(setting)
+
+
+def _sums_trips(setting: Setting) -> int:
+    """Return the same in mode "shared-linear"."""
+    return 15 + _hop_trips(setting, 4, 2) + 3 * setting.publications + _answered(setting)
+
+
+def _guesses_trips(setting: Setting) -> int:
+    """Return the same in mode "guesses", of a run or a prediction."""
+    return 3
+
+
+def _shares_trips(setting: Setting) -> int:
+    """Return the same in mode "all-shares"."""
+    each = all_shares.counted(setting, 1, 1, 0)
+    return _SET_UP + each.trips * setting.publications + 2 * setting.looked + each.last_trips
+
+
+def _rows_trips_later(setting: Setting) -> int:
+    """Return the same of a prediction, in modes "individual" and "paper"."""
+    return 7 if setting.mode.opens_layer else 4
+
+
+def _sums_trips_later(setting: Setting) -> int:
+    """Return the same of a prediction, in mode "shared-linear"."""
+    return 9 + _hop_trips(setting, 2, 1)
+
+
+def _shares_trips_later(setting: Setting) -> int:
+    """Return the same of a prediction, in mode "all-shares"."""
+    return _SET_UP + len(all_shares.opened_sizes(setting, 1, 1).trips)
+
+
+def _answered(setting: Setting) -> int:
+    """Trips to the label holder and back: in each step, and where validation nodes are looked at."""
+    return 2 * (setting.training.epochs + setting.looked)
+
+
+def _hop_trips(setting: Setting, each: int, more: int) -> int:
+    # Of three holders one waits for another's masked sum in each hop.
+    return setting.model.hops * (each + more * (len(setting.names) > PARTIES[0]))
+
+
+ROWS = Sizes(_rows_sent, _rows_sent_later, _rows_trips, _rows_trips_later)
+SUMS = Sizes(_sums_sent, _sums_sent_later, _sums_trips, _sums_trips_later)
+GUESSES = Sizes(_guesses_sent, _guesses_sent_later, _guesses_trips, _guesses_trips)
+SHARES = Sizes(_shares_sent, _shares_sent_later, _shares_trips, _shares_trips_later)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from string import Formatter
-from types import MappingProxyType
-from typing import Final
 
 from graphveil.errors import InputError
 from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
@@ -88,9 +85,3 @@ def other_assumption(words: str) -> Assumption:
 def names_in(sentence: str) -> tuple[str, ...]:
     """Return the names of the facts that a sentence mentions, in its order."""
     return tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(sentence) if name))
-
-
-#: What holders of a federation open to each other and to the server, by mode.
-OPENS: Final[Mapping[str, Assumption]] = MappingProxyType(
-    {mode: assume(f"opens-{mode}") for mode in ("individual", "paper", "shared-linear", "guesses", "all-shares")}
-)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import PLAIN, read_attacks
@@ -129,8 +129,13 @@ def _party(folder: Path) -> Row:
 
 def _open(setting: Setting, guarantee: Guarantee) -> tuple[str, ...]:
     """What a party's card lists as not protected, from what all agreed on: a card is there once a run has finished."""
-    mode, privacy = setting.protocol.mode, setting.privacy
-    agreed = {"mode": mode, "opens": MODES[mode], "epsilon": privacy.epsilon, "epsilon_y": privacy.epsilon_y}
+    mode, privacy = setting.mode, setting.privacy
+    agreed = {
+        "mode": mode.name,
+        "opens": mode.opens.sentence,
+        "epsilon": privacy.epsilon,
+        "epsilon_y": privacy.epsilon_y,
+    }
     return open_lines({**agreed, "guarantee": guarantee.to_dict()})
 
 

@@ -12,6 +12,7 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import Member, Option, Setting
 from graphveil.files.reading import read_json
 from graphveil.methods.base.storage import DIGESTS
@@ -130,9 +131,7 @@ def _check_agreed(folder: Path, guarantee: Mapping[str, Any], party: object) -> 
     if any(guarantee.get(name) != agreed[name] for name in ("epsilon", "delta")):
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
     ledger = read_ledger(folder / LEDGER)
-    # The label holder is the one who reads guesses: it publishes none of its own.
-    reads = setting.protocol.mode == "guesses" and party == setting.label_holder
-    expected = ledger_of(setting, 0 if reads else setting.publications)
+    expected = ledger_of(setting, setting.published_by(party))
     if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 
@@ -157,7 +156,7 @@ def _published(outcome: Mapping[str, Any]) -> str:
 
 def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a reader might wrongly think is protected."""
-    sent = "guesses" if outcome["mode"] == "guesses" else "rows"
+    sent = "guesses" if MODE_OF[outcome["mode"]].guesses else "rows"
     lines = [f"The {sent}: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
     lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):

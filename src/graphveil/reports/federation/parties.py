@@ -10,13 +10,12 @@ from typing import Final
 
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import HALF, KINDS, LABELS
+from graphveil.federation.core.mode import ALIGNING
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.modes.programs import traffic_of
 from graphveil.privacy import Guarantee
-from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.unit import USER_LABEL
 from graphveil.reports.base.parties import Arrow, Parties, Party, State, backing_of, noisy_arrow
-from graphveil.reports.federation.plan import ALIGNING
 
 _AUDIT: Final = "graphveil audit federation"
 #: Before the run, between all holders; nothing of it is in the traffic of a run.
@@ -68,13 +67,12 @@ def federation_parties(setting: Setting, guarantee: Guarantee | None = None) -> 
         guarantee: as a party's folder states it; None: the agreed one.
     """
     guarantee = guarantee_of(setting) if guarantee is None else guarantee
-    guesses = setting.protocol.mode == "guesses"
     names = ", ".join(name for name in setting.names if name != setting.label_holder)
     holders = Party("holders", "Holders without labels", f"{names}: each has its own raw data")
     labels = Party("labels", "The label holder", f"{setting.label_holder}: has its own raw data, and the labels")
     server = Party("server", "The server", "has no data of its own", trusted=False)
     readers = Party("readers", "Everybody else", "model, predictions", trusted=False)
-    first = (server, holders, labels) if guesses else (holders, server, labels)
+    first = (server, holders, labels) if setting.mode.guesses else (holders, server, labels)
     return Parties(guarantee, (*first, readers), (*_messages(setting, guarantee), *_results(setting, guarantee)))
 
 
@@ -125,7 +123,7 @@ def _arrow(
         shows = (*evidence, *backing_of("labels-randomized" if of_labels else part.unit.code))
         return replace(noisy_arrow(guarantee, leg, names, part, shown_by=shows), messages=kinds)
     learns = "; ".join(dict.fromkeys(KINDS[kind].reveals for kind in kinds))
-    opens = tuple(fact for fact in guarantee.assumes if fact in OPENS.values())
+    opens = tuple(fact for fact in guarantee.assumes if fact.code.startswith("opens-"))
     facts = tuple(fact for fact in guarantee.assumes if fact.code in _FACTS.get(state, ())) or opens
     backing = backing_of(*(fact.code for fact in (*facts, *opens)))
     return Arrow.between(leg, names, state, learns, messages=kinds, assumes=facts, shown_by=(*evidence, *backing))
@@ -147,7 +145,7 @@ def _results(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
     states = {
         guarantee.unit.text: math.isinf(guarantee.epsilon),
         "training labels": math.isinf(labels.epsilon),
-        "the label holder's own features and connections": setting.protocol.mode == "guesses",
+        "the label holder's own features and connections": setting.mode.guesses,
     }
     plain = ", ".join(name for name, is_open in states.items() if is_open)
     if plain:

@@ -19,7 +19,6 @@ from torch import Tensor
 from graphveil.errors import WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.files.outputs import Output, Say
@@ -84,7 +83,7 @@ def _write_outcome(
         "run": agreement.name,
         "party": name,
         "mode": setting.protocol.mode,
-        "opens": MODES[setting.protocol.mode],
+        "opens": setting.mode.opens.sentence,
         "opened": setting.protocol.opened,
         "rounds": setting.rounds,
         "publications": setting.publications,

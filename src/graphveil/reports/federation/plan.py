@@ -3,73 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, GraphveilError
 from graphveil.federation.core.agreement import FILE, SIGNATURES, Agreement, parse_agreement
 from graphveil.federation.core.guarantees import guarantee_of, person_of
 from graphveil.federation.core.messages import KINDS
-from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
-from graphveil.federation.crypto.sharing import PARTIES
-from graphveil.federation.modes import all_shares
-from graphveil.federation.modes.traffic import Traffic, traffic_of, ways_of
+from graphveil.federation.modes.programs import programs_of, traffic_of
+from graphveil.federation.modes.traffic import Traffic, ways_of
 from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
-#: The kinds of messages by which holders find out which ids they share.
-ALIGNING = ("blinded-ids", "blinded-set", "aligned")
-_ALWAYS = (*ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
-_ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
-_AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "seal", "masked-sum", "safe-bits")
-#: The kinds of messages of each mode; a test compares them with what is sent.
-SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "individual": (*_ALWAYS, "embeddings", "embedding-gradient", "best-round"),
-        "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
-        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
-        "guesses": (*ALIGNING, "training-labels", "guesses"),
-        "all-shares": (
-            *ALIGNING,
-            *("labelled-rows", "validation-rows", "kept-round", "best-round", "holder-key"),
-            *(*_ON_SHARES, "masked-sum", "safe-bits", "hidden-share"),
-        ),
-    }
-)
-#: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
-TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
-    {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
-)
-#: In mode "all-shares": before the first round.
-SET_UP = 4
-#: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
-#: which take as long, and in "all-shares" for what they send each other.
-_SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
 _SEEN = 4.0
-#: How many nodes mode "shared-linear" multiplies in reasonable time: n^2 words for each holder and reader.
-MOST_NODES = 60_000
 _ONE_GUESS = (
     "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
     "node leaves much; the other holders are given the training labels"
 )
-
-
-_MOST_DENSE = 10_000
 _NO_NOISE = (
     "the label holder sees the last hidden layer without noise, and no epsilon bounds what it tells; mode guesses, "
     "shared-linear or individual with a finite epsilon adds noise"
 )
-_TOO_MANY = "all-shares masks nodes x nodes numbers for each holder; above {:,} nodes take mode shared-linear"
 _UNBOUNDED = (
     "no bound, since somebody who trains also moves what is published for everybody; mode guesses with unit=person "
     "bounds it"
@@ -131,7 +94,7 @@ def planned(
         "ids": agreement.ids,
         "unsigned": unsigned,
         "mode": setting.protocol.mode,
-        "opens": MODES[setting.protocol.mode],
+        "opens": setting.mode.opens.sentence,
         "opened": setting.protocol.opened,
         "nodes": nodes,
         "training_nodes": rows,
@@ -145,12 +108,12 @@ def planned(
         "bytes_round": traffic.round,
         "bytes_total": traffic.total,
         "bytes_by_kind": traffic.by_kind(),
-        **({"ways": ways_of(setting, nodes)} if setting.protocol.mode == "shared-linear" else {}),
+        **({"ways": ways_of(setting, nodes)} if setting.mode.opens_sum else {}),
         "bytes_alignment": alignment_bytes(len(setting.names), nodes)[0],
         **({} if line is None else {"line": _on_line(line, setting, nodes, traffic)}),
         "reveals": [
             {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
-            for kind in SENT[setting.protocol.mode]
+            for kind in setting.mode.sent
         ],
         "advice": _advice(setting, nodes),
         "guarantee": guarantee.to_dict(),
@@ -161,7 +124,7 @@ def planned(
 def _on_line(line: Line, setting: Setting, nodes: int, traffic: Traffic) -> dict[str, float]:
     """Return the seconds that messages take at most, of an alignment of as many ids and of the run after it."""
     busiest = max(traffic.by_link().values())
-    holders, trips = len(setting.names), trips_of(setting)
+    holders, trips = len(setting.names), programs_of(setting).sizes.trips(setting)
     return {
         "bits_per_second": line.rate,
         "delay": line.delay,
@@ -171,33 +134,18 @@ def _on_line(line: Line, setting: Setting, nodes: int, traffic: Traffic) -> dict
     }
 
 
-def trips_of(setting: Setting) -> int:
-    """Return how many messages of a run wait for each other, one way each, after alignment."""
-    rounds, epochs = setting.publications, setting.training.epochs
-    if setting.protocol.mode == "all-shares":
-        each = all_shares.counted(setting, 1, 1, 0)
-        return SET_UP + each.trips * rounds + 2 * setting.looked + each.last_trips
-    once, hop, publication, step = TRIPS[setting.protocol.mode]
-    saved = _SAVED[setting.protocol.mode]
-    trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs
-    if setting.protocol.mode == "guesses":
-        return trips
-    # Validation nodes are looked at and answered for; who neither trains nor validates is published in a round more.
-    trips += 2 * setting.looked + saved
-    if setting.protocol.mode != "shared-linear":
-        return trips
-    # Of three holders one waits for another's masked sum in each hop.
-    return trips + 2 * setting.model.hops * (len(setting.names) > PARTIES[0])
-
-
 def priced(setting: Setting) -> dict[str, Any]:
     """Return what one publication costs, who reads it, how large its noise is, and what each unit pays."""
-    facts = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.model.width}
+    facts = {
+        "epsilon_per_publication": setting.price.per_round,
+        "reader": setting.mode.reader,
+        "width": setting.model.width,
+    }
     facts |= {"units": _units(setting)}
     if setting.person:
         paid = setting.of_person
         return facts | {"delta": paid.delta, **_report(setting), **paid.facts}
-    if setting.protocol.mode == "guesses":
+    if setting.mode.guesses:
         return facts | {"delta": 0.0, **_report(setting)}
     return facts | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
 
@@ -242,7 +190,7 @@ def _signed(certificate: str, data: bytes, signature: object) -> bool:
 
 def _republished(setting: Setting) -> list[dict[str, float]]:
     """The noise at the same total epsilon, if holders published less often."""
-    if setting.price.public or setting.protocol.mode == "guesses":
+    if setting.price.public or setting.mode.guesses:
         return []
     choices = []
     for every in sorted({*_FEWER, setting.training.republish, setting.training.epochs}):
@@ -253,15 +201,14 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
 
 
 def _advice(setting: Setting, nodes: int) -> list[str]:
-    advice = []
-    if setting.protocol.mode == "shared-linear" and nodes > MOST_NODES:
-        advice.append(f"shared-linear works on nodes x nodes numbers; above {MOST_NODES:,} nodes take mode individual")
-    rows_text = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
-    if setting.protocol.mode == "all-shares":
-        return [_NO_NOISE, *([_TOO_MANY.format(_MOST_DENSE)] if nodes > _MOST_DENSE else [])]
+    mode = setting.mode
+    advice = [mode.crowded.format(mode.most_nodes)] if nodes > mode.most_nodes else []
+    if not mode.noisy:
+        return [_NO_NOISE, *advice]
     if setting.price.public:
-        advice.append(f"epsilon inf: {setting.reader} sees {rows_text}; give --epsilon a number to protect them")
-    elif setting.protocol.mode != "guesses":
+        rows_text = "guesses as they are" if mode.guesses else "embeddings without noise"
+        advice.append(f"epsilon inf: {mode.reader} sees {rows_text}; give --epsilon a number to protect them")
+    elif not mode.guesses:
         advice.append(_ONE_GUESS)
         if (
             setting.publication.sigma * setting.model.width**0.5 > 3
@@ -272,7 +219,8 @@ def _advice(setting: Setting, nodes: int) -> list[str]:
         epsilon, keep = rounded_up(setting.privacy.epsilon), setting.guessing.keep
         advice.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
     if math.isinf(setting.privacy.epsilon_y):
-        subject = "all holders are given" if setting.protocol.mode == "guesses" else "the server can learn"
-        names = "" if setting.protocol.mode == "guesses" else " up to their names"
+        subject, names = (
+            ("all holders are given", "") if mode.guesses else ("the server can learn", " up to their names")
+        )
         advice.append(f"{subject} the training labels{names}; epsilon_y=4 would randomize them")
     return advice

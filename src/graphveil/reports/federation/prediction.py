@@ -10,19 +10,14 @@ outcome.json                  what the command prints with --json
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
-from graphveil.federation.crypto.sharing import PARTIES
-from graphveil.federation.modes import all_shares
-from graphveil.federation.modes.traffic import prediction_traffic
+from graphveil.federation.modes.programs import prediction_traffic, programs_of
 from graphveil.federation.predicting import PREDICTIONS, Predicted
 from graphveil.federation.transport.line import Line
 from graphveil.reports.base.files import to_json
@@ -30,28 +25,7 @@ from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import rewrite_party
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
-from graphveil.reports.federation.plan import ALIGNING, SET_UP, priced
-
-_OF_ROWS = (*ALIGNING, "new-rows", "embeddings", "hidden")
-_ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
-#: The kinds of messages of a prediction by mode; a test compares them with what is sent.
-SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "shared-linear": (
-            *(*ALIGNING, "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
-            *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
-        ),
-        "individual": _OF_ROWS,
-        "paper": (*_OF_ROWS, *_ON_SHARES, "opened-share"),
-        "guesses": (*ALIGNING, "new-rows", "guesses"),
-        "all-shares": (*ALIGNING, *_ON_SHARES, "new-rows", "holder-key", "masked-sum", "safe-bits", "hidden-share"),
-    }
-)
-#: How many messages wait for each other, one way each: once, and for each hop. Nobody publishes before all have
-#: saved, which each tells all; seals take as long.
-_TRIPS: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {"shared-linear": (9, 2), "individual": (4, 0), "paper": (7, 0), "guesses": (3, 0)}
-)
+from graphveil.reports.federation.plan import priced
 
 
 def published_once(agreement: Agreement) -> Agreement:
@@ -81,21 +55,10 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
         "bytes_alignment": alignment_bytes(holders, everybody)[0],
     }
     if line is not None:
-        answer["trips"] = trips = trips_of_prediction(setting)
+        answer["trips"] = trips = programs_of(setting).sizes.trips_later(setting)
         answer["seconds_alignment"] = line.seconds(alignment_bytes(holders, everybody)[1], alignment_trips(holders))
         answer["seconds_prediction"] = line.seconds(max(traffic.by_link().values()), trips)
     return answer
-
-
-def trips_of_prediction(setting: Setting) -> int:
-    """Return how many messages of a prediction wait for each other, one way each, after alignment."""
-    mode = setting.protocol.mode
-    if mode == "all-shares":
-        return SET_UP + len(all_shares.opened_sizes(setting, 1, 1).trips)
-    once, hop = _TRIPS[mode]
-    # Of three holders one waits for another's masked sum in each hop.
-    more = mode == "shared-linear" and len(setting.names) > PARTIES[0]
-    return once + setting.model.hops * (hop + more)
 
 
 def write_prediction(
@@ -123,7 +86,7 @@ def write_prediction(
         "publications": 1,
         "people": next((entry.shape[0] for entry in entries if entry.kind == "new-rows"), None),
         "mode": setting.protocol.mode,
-        "opens": MODES[setting.protocol.mode],
+        "opens": setting.mode.opens.sentence,
         "epsilon": setting.privacy.epsilon,
         "epsilon_y": setting.privacy.epsilon_y,
         **priced(charged),
@@ -139,9 +102,7 @@ def write_prediction(
     if predicted.result is not None and predicted.result.probabilities is not None:
         write_predictions(here, agreement, predicted.ids, predicted.result.probabilities)
         answer["files"].append("predictions.csv")
-    # The label holder is the one who reads guesses: it publishes none of its own.
-    reads = setting.protocol.mode == "guesses" and party == setting.label_holder
-    ledger = ledger_of(charged, 0 if reads else 1)
+    ledger = ledger_of(charged, charged.published_by(party))
     contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger.to_dict()}
     with writing_part(here, {file: to_json(content, indent=1) + "\n" for file, content in contents.items()}):
         pass

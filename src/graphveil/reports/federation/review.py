@@ -16,13 +16,13 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement, Party, parse_agreement
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, LABELS
-from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import fingerprint_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.declared.column_declaration import declared_columns
 from graphveil.reports.base.files import to_json, write_text
-from graphveil.reports.federation.plan import SENT, priced
+from graphveil.reports.federation.plan import priced
 
 REVIEWED, PREVIOUS = "reviewed.json", "agreement.previous.toml"
 #: A certificate that ends sooner is named: a new one needs a new agreement, which all parties sign.
@@ -67,13 +67,13 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
             for party in agreement.parties
         ],
         "mode": setting.protocol.mode,
-        "opens": MODES[setting.protocol.mode],
+        "opens": setting.mode.opens.sentence,
         "opened": setting.protocol.opened,
         "publications": setting.publications,
         "epsilon": setting.privacy.epsilon,
         **priced(setting),
         "epsilon_y": setting.privacy.epsilon_y,
-        "sees": list(_seen(agreement.parties, setting.protocol.mode)),
+        "sees": list(_seen(agreement.parties, setting.mode.sent)),
         "guarantee": guarantee_of(setting).to_dict(),
         "previous": before.hash.hex() if before is not None else None,
         "changes": list(_changes(before, agreement)) if before is not None else [],
@@ -136,16 +136,16 @@ def _pays(setting: Setting, name: str) -> dict[str, float]:
     """Return the epsilon of each budget that a party spends; no epsilon, no publication."""
     labels = name == setting.label_holder
     # A label holder that reads what others publish publishes none of its own.
-    publishes = name in setting.names and not (labels and setting.reader == "the label holder")
+    publishes = name in setting.names and not (labels and setting.mode.reader == "the label holder")
     rows = {"people" if setting.person else "rows": setting.privacy.epsilon} if publishes else {}
     return rows | ({"labels": setting.privacy.epsilon_y} if labels else {})
 
 
-def _seen(parties: Iterable[Party], mode: str) -> Iterator[dict[str, Any]]:
+def _seen(parties: Iterable[Party], sent: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield what each party is sent that tells it something, and the kinds that tell nothing."""
     for party in parties:
-        own = {kind for kind in SENT[mode] if party.labels and KINDS[kind].sender == LABELS}
-        kinds = [kind for kind in SENT[mode] if party.plays(KINDS[kind].receiver) and kind not in own]
+        own = {kind for kind in sent if party.labels and KINDS[kind].sender == LABELS}
+        kinds = [kind for kind in sent if party.plays(KINDS[kind].receiver) and kind not in own]
         telling = [kind for kind in kinds if not KINDS[kind].reveals.startswith(_NOTHING)]
         yield {
             "party": party.name,

@@ -25,9 +25,8 @@ from graphveil.federation.crypto.keys import CERTIFICATE, name_of
 from graphveil.federation.predicting import folder_of
 from graphveil.federation.transport.session import Message
 from graphveil.files.reading import read_bytes
-from graphveil.reports.federation import prediction as predictions
 from graphveil.reports.federation.log import OF_LABELS, TRANSCRIPT, read_log
-from graphveil.reports.federation.plan import SENT, draft
+from graphveil.reports.federation.plan import draft
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,11 @@ class _Agreed:
 
     @staticmethod
     def of(setting: Setting, prediction: str | None) -> _Agreed:
-        mode = setting.protocol.mode
+        mode = setting.mode
         if prediction is not None:
-            return _Agreed("a prediction", predictions.SENT[mode], 1)
+            return _Agreed("a prediction", mode.sent_later, 1)
         # All modes but "guesses" publish in one more round, of those who did not train.
-        return _Agreed(f"mode {mode}", SENT[mode], setting.publications + (mode != "guesses"))
+        return _Agreed(f"mode {mode.name}", mode.sent, setting.publications + (not mode.guesses))
 
 
 def verified(folder: Path, other_log: Path | None = None, *, prediction: str | None = None) -> dict[str, Any]:
