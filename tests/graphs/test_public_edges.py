@@ -77,3 +77,12 @@ def test_shares_that_are_none(share):
         draw_private(tiny_graph(), share, seed=0)
     with pytest.raises(InputError, match="already declares which edges are public; leave out the share"):
         draw_private(draw_private(tiny_graph(), 0.5, seed=0), 0.5, seed=0)
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_no_part_of_private_edges_is_drawn_as_public(share):
+    """All but the share would be published as it is, and under an epsilon that says nothing of it."""
+    graph = social_graph(40, 5.0, 20, 3)
+    graph.schema = graph.schema.derived(private=("edges",))
+    with pytest.raises(InputError, match="declares its edges private, .* leave out the share: all of its edges are"):
+        draw_private(graph, share, seed=0)

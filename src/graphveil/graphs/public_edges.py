@@ -129,7 +129,7 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     """Return a copy of a graph in which a share of the edges, drawn at random, is private and the rest is public.
 
     For experiments on graphs that say nothing about it; the drawing is noted in the schema. InputError: a share outside
-    (0, 1], a directed graph, or one that already says which edges are public.
+    (0, 1], a directed graph, or one that already says which edges are public, or that all are private.
 
     Args:
         graph: an undirected graph.
@@ -137,7 +137,8 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
         seed: fixes the drawing, never privacy noise.
 
     Raises:
-        InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public.
+        InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public, or that
+            all are private.
     """
     if not (math.isfinite(share) and 0 < share <= 1):
         raise InputError(f"private share {share!r}", allowed="a number above 0, at most 1")
@@ -146,6 +147,10 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     if graph.get("public_edges") is not None:
         what = "the graph already declares which edges are public"
         raise InputError(what, where=graph.schema.name, remedy="leave out the share")
+    # The rest would be published as it is, and under an epsilon that says nothing of it.
+    if "edges" in graph.schema.private:
+        what = "the graph declares its edges private, and all but the share would be shown as they are"
+        raise InputError(what, where=graph.schema.name, remedy="leave out the share: all of its edges are private")
     low, high = graph.edge_index.numpy()
     up = np.flatnonzero(low < high)
     private = np.sort(np.random.default_rng([seed, 0xED6E]).permutation(up)[: round(share * len(up))])
