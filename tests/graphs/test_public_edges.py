@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs import describe, draw_private, load_graph, social_graph, validate, write_folder
+from graphveil.graphs import (
+    describe,
+    draw_private,
+    from_pyg,
+    load_graph,
+    social_graph,
+    to_pyg,
+    validate,
+    write_folder,
+)
 from tests.graphs.made import NODES, TOML, folder, tiny_graph
 
 KNOWN = TOML + 'public_edges = "seen"\n'
@@ -60,6 +69,19 @@ def test_what_is_known_survives_the_round_trip(tmp_path, format):
     assert load_graph(write_folder(graph, tmp_path / "bare", format=format)).public_edges.shape == (0,)
 
 
+def test_a_graph_whose_edges_are_not_all_public_declares_edges_private(tmp_path):
+    """Its other edges are for nobody: methods that hand the topology to a server, and pages, go by the declaration."""
+    members = TOML + 'private_nodes = "member"\n'
+    nodes = "id,h,w,label,member\na,1,2,cat,true\nb,3,4,dog,false\nc,5,6,,true\n"
+    known = folder(tmp_path / "known", graph__toml=KNOWN, edges__csv=edges("a,c,1"))
+    for place in (known, folder(tmp_path / "members", graph__toml=members, nodes__csv=nodes)):
+        graph = load_graph(place)
+        assert graph.schema.private == ("features", "labels", "edges")
+        schema = graph.schema.derived(private=("labels",))
+        assert from_pyg(to_pyg(graph), schema=schema).schema.private == ("labels", "edges")
+    assert draw_private(social_graph(80, 6.0, 20, 3), 0.3, seed=2).schema.private == ("features", "labels", "edges")
+
+
 def test_drawing_private_edges():
     graph = social_graph(200, 8.0, 20, 3)
     drawn = validate(draw_private(graph, 0.25, seed=3))
@@ -84,5 +106,5 @@ def test_no_part_of_private_edges_is_drawn_as_public(share):
     """All but the share would be published as it is, and under an epsilon that says nothing of it."""
     graph = social_graph(40, 5.0, 20, 3)
     graph.schema = graph.schema.derived(private=("edges",))
-    with pytest.raises(InputError, match="declares its edges private, .* leave out the share: all of its edges are"):
+    with pytest.raises(InputError, match=r"declares its edges private, .* leave out the share: all of its edges are"):
         draw_private(graph, share, seed=0)

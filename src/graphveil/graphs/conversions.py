@@ -35,7 +35,7 @@ from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, rea
 from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes, names_of
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts
-from graphveil.graphs.value.schema import GraphSchema
+from graphveil.graphs.value.schema import GraphSchema, with_edges
 from graphveil.graphs.value.value import graph_of, parts_of
 from graphveil.runtime.late import sparse
 
@@ -92,6 +92,8 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
         members = array_of(members)
         check_private_nodes(members, x.shape[0])
     extras = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
+    if (public is not None or members is not None) and extras["release"] is None:
+        final = final.derived(private=with_edges(final.private))
     parts = GraphParts(x, edge_index, y, final, masks, public_edges=public, private_nodes=members, **extras)
     return graph_of(check_parts(parts))
 

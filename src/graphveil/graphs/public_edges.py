@@ -18,6 +18,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.value.edges import edge_keys
 from graphveil.graphs.value.parts import Graph
+from graphveil.graphs.value.schema import with_edges
 from graphveil.runtime.late import polars, torch
 from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
 
@@ -159,5 +160,8 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     # Shallow, and the schema anew: the caller's graph must not come to say something else.
     drawn = copy.copy(graph)
     drawn.public_edges = torch.from_numpy(~contains(hidden, edge_keys(low, high, nodes, directed=False)))
-    drawn.schema = graph.schema.noted(f"drew {share:g} of the edges as private, with seed {seed}: an experiment")
+    private_parts = with_edges(graph.schema.private)
+    drawn.schema = graph.schema.derived(private=private_parts).noted(
+        f"drew {share:g} of the edges as private, with seed {seed}: an experiment"
+    )
     return drawn

@@ -107,6 +107,19 @@ def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_
         LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, model="gcn", **FAST).fit(people, split=split, randomness=noise)
 
 
+def test_private_edges_of_a_graph_that_is_only_predicted_stop_no_plain_network_and_lpgnn_before_anybody_pays() -> None:
+    """A model would propagate over them as they are, under a guarantee of the graph that it was trained on."""
+    trained, secret = graph(), made.graph(20, seed=2)
+    secret.schema = replace(secret.schema, name="secret", private=("features", "labels", "edges"))
+    split, noise = made.split_of(trained), SeededRandomness(1)
+    assert len(build_method("gcn", FAST, 3).fit(trained, split=split, randomness=noise).predict_proba(secret))
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, **FAST).fit(trained, split=split, randomness=noise)
+    paid = method.ledger
+    with pytest.raises(InputError, match="secret declares its edges private"):
+        method.predict_proba(secret, randomness=noise, people="other")
+    assert method.ledger == paid
+
+
 # ---- several public labels a node, and what stands in for features ----
 
 

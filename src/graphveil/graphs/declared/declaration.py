@@ -20,6 +20,7 @@ from graphveil.graphs.value.schema import (
     GraphSchema,
     usable_dimension,
     usable_range,
+    with_edges,
 )
 
 FILE = "graph.toml"
@@ -144,6 +145,9 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     unknown = [part for part in private if part not in PRIVATE_PARTS]
     if unknown:
         raise DataError(f"private names {unknown[0]!r}", where=where, allowed=", ".join(PRIVATE_PARTS))
+    # Whoever says which edges everybody knows says that nobody may learn the others. Of a release none is private.
+    if ("public_edges" in content or "private_nodes" in content) and not content.get("release"):
+        private = with_edges(private)
     classes = _words(content, "classes", where)
     # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
     if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:

@@ -14,6 +14,11 @@ PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
 
 
+def with_edges(private: Sequence[str]) -> tuple[str, ...]:
+    """Return the private parts of a graph of which some edges are private, in order: edges among them."""
+    return tuple(dict.fromkeys((*private, "edges")))
+
+
 _LARGEST = 1e15
 LARGEST_DIMENSION = 2**24
 RANGES = (

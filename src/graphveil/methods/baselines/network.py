@@ -45,6 +45,7 @@ class PlainNetwork(LPGNN):
     """
 
     kind = PLAIN_NETWORK
+    reads_private_edges = True
 
     def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[NetworkOptions]) -> None:
         super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, pooling="none", backbone=backbone, **settings)

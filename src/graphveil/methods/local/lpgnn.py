@@ -63,6 +63,7 @@ from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
+    require_public_edges,
     require_same_features,
     require_servable,
     topology_of,
@@ -126,6 +127,7 @@ class LPGNN(ReportsEstimator[Fitted]):
     entry, kind = entry_of("lpgnn", LOCAL_METHODS), "lpgnn"
     trains_network: ClassVar[Literal[True]] = True
     predicts_by_blocks: ClassVar[bool] = True
+    reads_private_edges: ClassVar[bool] = False
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
     epsilon_relationship: float | None = None
@@ -274,7 +276,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         topology = topology_of(graph)
         if reports is None and self._is_own(graph, topology, people):
             return fitted.probabilities(fitted.network.logits)
-        self._require_same_features(graph.schema)
+        self._require_readable(graph.schema)
         mechanism: Any = self.privacy.features(fitted.schema)
         reported = None
         # Declared public, so reading them on every call costs nobody anything.
@@ -397,12 +399,13 @@ class LPGNN(ReportsEstimator[Fitted]):
         # A saved model must load where there is no GPU.
         return cls(**privacy, **kinds, backbone=backbone, **{**facts["settings"], "device": "cpu"})
 
-    def _require_same_features(self, schema: GraphSchema) -> None:
-        """Refuse a new graph whose features are not those of training, or a model without any."""
+    def _require_readable(self, schema: GraphSchema) -> None:
+        """Refuse a new graph with private edges or other features than in training, or a model without features."""
+        if not self.reads_private_edges:
+            require_public_edges(schema)
         if not self.privacy.collects_features:
-            raise InputError(
-                "this model was trained without features, so it cannot predict on a new graph", where=schema.name
-            )
+            what = "this model was trained without features, so it cannot predict on a new graph"
+            raise InputError(what, where=schema.name)
         require_same_features(schema, self.result.schema)
 
     def _inputs(self, released: LocalReports, topology: Topology) -> tuple[FeatureMatrix, float]:
