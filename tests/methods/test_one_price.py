@@ -33,7 +33,7 @@ from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.registry import build_method, tagged
 from graphveil.privacy import SecureRandomness
-from tests.methods import made
+from tests.methods import links_made, made
 
 QUICK: dict[str, Any] = {"epochs": 2, "hidden": 4, "passes": 1, "batch": 1000, "rounds": 2}
 LISTS = {"epsilon_x": 1.0, "epsilon_a": 4.0}
@@ -300,3 +300,18 @@ def test_a_federation_that_was_stopped_does_not_publish_again() -> None:
 def test_every_method_is_in_the_table() -> None:
     """Baselines protect nothing, and pay nothing."""
     assert {call.method for call in CALLS.values()} == {name for name, info in METHODS.items() if info.trust != "none"}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", ["gap", "solitude"])
+def test_edges_of_the_other_kind_are_not_read_at_the_price_of_these(name: str, directed: bool) -> None:
+    """A directed edge is one entry, or one list's. Behind its noise a friendship, which is two, costs more."""
+    budgets = {"gap": {"epsilon": 4.0, "queries": 1}, "solitude": LISTS | {"epsilon_y": 2.0}}
+    start = links_made.graph(directed=directed)
+    settings = {key: value for key, value in QUICK.items() if key in METHODS[name].options}
+    method = build_method(name, {**budgets[name], **settings}, 3)
+    method.fit(start, split=random_split(start, 0), randomness=SecureRandomness())
+    ledger, other = method.ledger, links_made.graph(directed=not directed, seed=2)
+    with pytest.raises(InputError, match=f"edges are {'un' if directed else ''}directed; allowed: "):
+        method.predict_proba(other, randomness=SecureRandomness())
+    assert method.ledger == ledger

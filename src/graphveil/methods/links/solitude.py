@@ -45,7 +45,7 @@ from graphveil.methods.base.people.asking import (
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
-from graphveil.methods.base.people.released import Topology, require_same_features
+from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
 from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
@@ -299,6 +299,7 @@ class Solitude(ListsEstimator[FittedGraph]):
                 "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
             )
         require_same_features(graph.schema, fitted.schema)
+        require_same_direction(graph.schema, fitted.schema)
         # The same people by public facts: they are answered from the fit, and their data is not read again.
         if own:
             return torch.softmax(fitted.network.logits, dim=1)

@@ -204,6 +204,23 @@ def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
         )
 
 
+def require_same_direction(other: GraphSchema, trained: GraphSchema) -> None:
+    """Refuse a new graph whose edges have a direction where those of training had none, or the other way round.
+
+    Args:
+        other: what the new graph declares.
+        trained: what the training graph declared.
+    """
+    # A price is that of one entry, or of both: in a graph of the other kind a relationship is as many again, or half.
+    if other.directed != trained.directed:
+        kinds = {True: "directed", False: "undirected"}
+        raise InputError(
+            f"edges are {kinds[other.directed]}",
+            where=other.name,
+            allowed=f"{kinds[trained.directed]}, as in training: what an edge costs depends on it",
+        )
+
+
 def require_labels(graph: Graph, *, public: bool) -> GraphSchema:
     """Return the schema of a graph whose labels can be used: several a node where they are public alone."""
     schema: GraphSchema = graph.schema

@@ -21,7 +21,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.people.account import Account, restored_account
-from graphveil.methods.base.people.released import require_same_features
+from graphveil.methods.base.people.released import require_same_direction, require_same_features
 from graphveil.methods.base.storage import (
     Stored,
     number,
@@ -432,6 +432,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
         schema, noise = fitted.schema, fitted.noise.of_sums
         require_same_features(graph.schema, schema)
+        require_same_direction(graph.schema, schema)
         require_queries(self.name, graph)
         if randomness is None and not self.privacy.public:
             raise InputError(
