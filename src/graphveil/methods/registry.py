@@ -228,4 +228,5 @@ def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> P
     settled = family.used_settings(estimator, method.settle(settings))
     require_trainable(method, graph)
     planned: Plan = family.plan(name, estimator, graph, settled)
-    return replace(planned, guarantee=estimator.account.leaning(planned.guarantee, estimator.parameters()))
+    leaning = estimator.account.leaning(planned.guarantee, estimator.parameters(), graph.schema)
+    return replace(planned, guarantee=leaning)

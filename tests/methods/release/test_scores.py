@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.files.reading import read_scores
+from graphveil.methods import HeteroRR, load_method
+from graphveil.methods.registry import build_method, plan
 from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.methods.release.scores import (
     ESTIMATED,
@@ -24,7 +26,7 @@ from graphveil.methods.release.scores import (
     public_scores,
     sensitivity,
 )
-from graphveil.privacy import Ledger, SeededRandomness, gaussian_delta
+from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, assume, gaussian_delta
 from tests.methods import made
 
 LEDGER = Ledger.open({"features": (1.0, 1e-6)})
@@ -172,9 +174,34 @@ def test_a_graph_keeps_everything_but_its_features() -> None:
     assert graph.x.shape[1] == 20
 
 
+def test_guarantees_lean_on_the_extractor_also_of_models_that_are_saved_and_of_what_is_made_of_a_release(
+    tmp_path: Path,
+) -> None:
+    """Nothing can check what it was trained on, and of embeddings nobody sees any more that there was one."""
+    raw, extractor = made.graph(20), Extractor(doubled, 3, 0.0, 2.0, "arithmetic")
+    images, fact, split = embedded(raw, extractor), assume("extractor-public"), made.split_of(raw)
+    for name, settings in {"lpgnn": {"epsilon_x": 1.0, "epsilon_y": 1.0}, "class-sums": {"epsilon": 1.0}}.items():
+        assert fact in plan(name, images, settings).guarantee.assumes
+        method = build_method(name, {**settings, "epochs": 2}, 3).fit(
+            images, split=split, randomness=SecureRandomness()
+        )
+        assert fact in method.guarantee.assumes and fact in load_method(method.save(tmp_path / name)).guarantee.assumes
+    publisher = HeteroRR(epsilon_x=1.0, epsilon_a=1.0, epochs=2)
+    released = publisher.release(images, randomness=SecureRandomness())
+    assert fact in released.release.guarantee.assumes and not released.schema.extracted
+    assert fact in publisher.fit_released(released, split=split).guarantee.assumes
+    # Features of the owner's own, and runs in which nothing is promised, lean on no extractor.
+    assert plan("lpgnn", raw, {"epsilon_x": 1.0, "epsilon_y": 1.0}).guarantee.assumption("extractor-public") is None
+    assert plan("gcn", images, {}).guarantee.assumes == ()
+
+
 def test_rows_that_depend_on_one_another_are_refused() -> None:
     with pytest.raises(InputError, match="changes with the other rows"):
         Extractor(lambda rows: rows - rows.mean(dim=0), 4, -1.0, 1.0, "batch means")(torch.rand(5, 4))
+    for place in (0, -1):
+        # The row itself becomes 0 alone and among others: one end alone would not tell.
+        with pytest.raises(InputError, match="changes with the other rows"):
+            Extractor(lambda rows, place=place: rows - rows[place], 4, -1.0, 1.0, "a person")(torch.rand(5, 4))
     norm = nn.BatchNorm1d(4)
     Extractor(norm, 4, -1.0, 1.0, "fixed statistics")(torch.rand(5, 4))
     assert not norm.training

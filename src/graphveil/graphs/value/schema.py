@@ -14,6 +14,10 @@ PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
 
 
+#: How the source of features begins that an extractor made: files of older versions have a source, and no other word.
+EXTRACTED = "declared with the feature extractor: "
+
+
 def with_edges(private: Sequence[str]) -> tuple[str, ...]:
     """Return the private parts of a graph of which some edges are private, in order: edges among them."""
     return tuple(dict.fromkeys((*private, "edges")))
@@ -171,6 +175,11 @@ class GraphSchema:
                 raise InputError(what, where="derived", allowed="whole columns")
             whole += [column] if inside else []
         return tuple(whole)
+
+    @property
+    def extracted(self) -> bool:
+        """Whether an extractor made the features of raw data, see `methods.release.extractor`."""
+        return self.source.startswith(EXTRACTED)
 
     @property
     def missing_words(self) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ class Estimator:
     @property
     def guarantee(self) -> Guarantee:
         """What was paid for protects, and all that this leans on; raises InputError before fitting."""
-        return self.account.leaning(self.mechanism_guarantee, self.parameters())
+        return self.account.leaning(self.mechanism_guarantee, self.parameters(), self.schema)
 
     @property
     def own_rows(self) -> bool:

@@ -18,6 +18,7 @@ from graphveil.files.serial import json_safe
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
+from graphveil.methods.base.people.account import EXTRACTOR
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
 from graphveil.methods.release.scores import Scores
@@ -161,6 +162,8 @@ class ReleasePrivacy:
             edge = self._edge(domain)
             parts.append(replace(edge, unit=edge.unit.existence(), relation="replace") if parts else edge)
         open_ = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
+        # Of what is released nobody can see any more what made it.
+        open_ = (*([EXTRACTOR] if schema.extracted and self.protected else []), *open_)
         if not parts:
             return Guarantee(
                 unit=NODE_DECLARED_PUBLIC,

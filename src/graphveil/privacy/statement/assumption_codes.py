@@ -6,21 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from graphveil.privacy.statement.codes import Entry, table_of
-
-
-def _says(code: str, sentence: str, *, means: str, breaks: str, backed_by: str) -> Entry:
-    return Entry(code=code, group="assumption", sentence=sentence, means=means, limits=breaks, backed_by=backed_by)
-
-
-def _open(what: str, done: str, named: str, *, backed_by: str) -> Entry:
-    return _says(
-        f"{what}-{done}-open",
-        f"{what} are declared public: they are {done} as they are and NOT protected",
-        means=f"The {named} have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by=backed_by,
-    )
-
+from graphveil.privacy.statement.codes import assumption_entry as _says
+from graphveil.privacy.statement.codes import open_entry as _open
 
 _REPORTS: Final = (
     _says(
@@ -183,6 +170,13 @@ _WHO: Final = (
         means="Answers are read with shares that everybody may know.",
         breaks="the shares were counted among the same people: predictions show them for nothing",
         backed_by="tests/methods/local/test_answer_pool.py",
+    ),
+    _says(
+        "extractor-public",
+        "what made the features, an extractor, is public, was trained without these data, and reads each person alone",
+        means="Epsilon is the price of the embeddings, not of the extractor that made them.",
+        breaks="it was trained on these people, or on their links: embeddings show others' data, whatever epsilon is",
+        backed_by="tests/methods/release/test_scores.py",
     ),
     _says(
         "proxy-public",

@@ -35,6 +35,29 @@ class Entry:
     backed_by: str
 
 
+def assumption_entry(code: str, sentence: str, *, means: str, breaks: str, backed_by: str) -> Entry:
+    """Return the entry of an assumption; `breaks`: what makes it fail."""
+    return Entry(code=code, group="assumption", sentence=sentence, means=means, limits=breaks, backed_by=backed_by)
+
+
+def open_entry(what: str, done: str, named: str, *, backed_by: str) -> Entry:
+    """Return the entry of an assumption that a part is declared public.
+
+    Args:
+        what: the part.
+        done: what happens to it, as it is.
+        named: the part in a sentence of its own.
+        backed_by: see `Entry`.
+    """
+    return assumption_entry(
+        f"{what}-{done}-open",
+        f"{what} are declared public: they are {done} as they are and NOT protected",
+        means=f"The {named} have no noise.",
+        breaks="an epsilon of `inf` was given although they are private",
+        backed_by=backed_by,
+    )
+
+
 def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
     """Return entries by their codes, unchangeable.
 

@@ -48,6 +48,7 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
         "rows-declared": "which row is whose was declared, not checked",
         "start-public": "weights that were given were made without these data",
         "statistics-public": "the statistics of answers are public",
+        "extractor-public": "what made the features is public and never saw these data",
         "proxy-public": "the proxy is public and holds nobody of these data",
         "reports-handed-in": "reports that were handed in are not paid for here",
     }

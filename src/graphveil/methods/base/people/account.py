@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
+from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.people.one_process import OneProcess
 from graphveil.privacy import Assumption, Budget, Guarantee, Ledger, Spend, assume
 from graphveil.privacy.statement.old_texts import assumption_of
@@ -46,6 +47,7 @@ class Reports(Collection, Protocol):
 
 
 _START: Final = assume("start-public")
+EXTRACTOR: Final = assume("extractor-public")
 #: What a guarantee leans on where a user sets a parameter, because training starts from it or reads by it.
 _BROUGHT: Final = MappingProxyType({"start": _START, "backbone": _START, "statistics": assume("statistics-public")})
 Value = TypeVar("Value")
@@ -127,14 +129,16 @@ class Account(OneProcess):
         self.remember(collected.digest)
         return collected
 
-    def leaning(self, guarantee: Guarantee, parameters: Mapping[str, Any]) -> Guarantee:
+    def leaning(self, guarantee: Guarantee, parameters: Mapping[str, Any], schema: GraphSchema) -> Guarantee:
         """Return a guarantee with what it leans on beside mechanisms: what a user brought, how settings were chosen.
 
         Args:
             guarantee: of the mechanisms.
             parameters: of the method.
+            schema: of the features that it read.
         """
-        brought = (fact for name, fact in _BROUGHT.items() if parameters.get(name) is not None)
+        brought = [fact for name, fact in _BROUGHT.items() if parameters.get(name) is not None]
+        brought += [EXTRACTOR] if schema.extracted else []
         # Where nothing is protected there is no promise that could lean on anything.
         more = () if guarantee.unprotected else (*brought, *self.assumes)
         return replace(guarantee, assumes=tuple(dict.fromkeys((*guarantee.assumes, *more))))
