@@ -298,12 +298,22 @@ def test_a_plan_names_the_seconds_on_a_line() -> None:
     assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 21 messages wait for each other" in text
 
 
-def test_a_plan_of_a_prediction_names_bytes_seconds_and_price(type_in: Terminal) -> None:
-    split_and_init(type_in)
+@pytest.mark.parametrize(
+    ("settings", "price"),
+    [
+        (("--mode", "shared-linear"), "at delta 0.0001, once; noise sigma 1.09 a coordinate"),
+        (("--mode", "guesses"), "with no delta, once; a guess is sent as it is with probability 0.998, else"),
+        (("--mode", "guesses", "--set", "unit=person"), "at delta 0.0001, once; a guess is sent as it is"),
+    ],
+)
+def test_a_plan_of_a_prediction_names_bytes_seconds_and_price(
+    type_in: Terminal, settings: tuple[str, ...], price: str
+) -> None:
+    split_and_init(type_in, *settings)
     typed = ("federation", "plan", "run/holder1", "--nodes", "180", "--joining", "20")
     text = " ".join(type_in(*typed, "--line", "100Mbit/50ms").out.split())
     assert "for 20 people who join, before them 38.4 kB of alignment; " in text
-    assert "on that line, alignment 0.2 s Each pays epsilon 8 at delta 0.0001, once; noise sigma 1.09" in text
+    assert f"on that line, alignment 0.2 s Each pays epsilon 8 {price}" in text
     assert type_in(*typed, "--json").json["joining"]["people"] == 20
     assert "joining" not in type_in(*typed[:-2], "--json").json
 

@@ -132,6 +132,11 @@ class Ground:
         return ("--set", f"question={question}") if method == "answer-pool" else ()
 
     @property
+    def split(self) -> tuple[str, ...]:
+        """The option that takes the declared split, where there is one."""
+        return ("--split", "declared") if self.kind.split and self.kind.source == "folder" else ()
+
+    @property
     def edges(self) -> str:
         """A file of public edges alone."""
         file = self.root / "edges.parquet"

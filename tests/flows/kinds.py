@@ -23,6 +23,14 @@ FORM: Final = {
     "car": '"yes-no"',
     "hobbies": '{ tags = ["music", "books", "plants"], most = 2 }',
 }
+#: What stands for an empty cell of each kind of column.
+MISSING: Final = {
+    "age": "{ integer = [14, 95], missing = 40 }",
+    "income": "{ number = [0, 9000], missing = 2000 }",
+    "district": '{ category = ["old town", "harbour", "north"], missing = "own category" }',
+    "degree": '{ ordinal = ["none", "school", "university"], missing = "school" }',
+    "car": '{ yes-no = true, missing = "own category" }',
+}
 Row = dict[str, object]
 Pair = tuple[int, int]
 
@@ -35,7 +43,8 @@ class Kind:
         name: of the kind.
         private: the parts that belong to the people.
         people: how many.
-        columns: "form" (of all kinds), "numbers", "constant", "one", "sparse" (a features file of its own).
+        columns: "form" (of all kinds), "gaps" (a form with empty cells), "numbers", "constant", "one", "sparse" (a
+            features file of its own).
         classes: declared; unseen: how many of the last of them nobody has.
         labels: a class for everybody ("all"), for four in five ("most"), for few ("few"), for nobody ("none"), several
             a person ("several"), or no column of labels ("absent").
@@ -43,8 +52,8 @@ class Kind:
         edges: "groups" (mostly inside a class), "none", "star", "complete", "isolated" (a third has none), "untidy"
             (self-loops, duplicates, both directions, a column of weights).
         ids: "p01" ("plain"), "007" ("numbers") or texts that no table likes ("texts").
-        split: the declared split: none, "whole", or "unlabelled test".
-        partly: whether some edges are public and some people alone may have private ones.
+        split: the declared split: none, "whole", "unlabelled test", or "one class" (none but the first trains).
+        partly: whether some edges are public; members: whether some people alone may have private ones.
         extra: whether the nodes file has columns that are no features, in another order.
         table: "csv" or "parquet".
         folder: its name.
@@ -65,6 +74,7 @@ class Kind:
     ids: str = "plain"
     split: str | None = None
     partly: bool = False
+    members: bool = False
     extra: bool = False
     table: str = "csv"
     folder: str = "town"
@@ -82,6 +92,8 @@ class Kind:
         for row, labels in zip(rows, _labels(self, member, rng), strict=True):
             row |= labels
         _splits(self, rows)
+        for i, row in enumerate(rows):
+            row |= {"member": "true" if _is_member(i) else "false"} if self.members else {}
         if self.extra:
             rows = [{"note": "x", "when": i} | dict(reversed(row.items())) for i, row in enumerate(rows)]
         _table(self, folder / "nodes", list(rows[0]), rows)
@@ -104,10 +116,10 @@ def _ids(kind: Kind, newcomers: bool) -> list[str]:
 def _cells(kind: Kind, member: int, rng: np.random.Generator) -> Row:
     """A person's answers, which lean on their class."""
     lean = float(np.clip(0.2 + 0.25 * member + rng.normal(0, 0.1), 0, 1))
-    if kind.columns == "form":
+    if kind.columns in ("form", "gaps"):
         level = int(lean * 2.99)
         hobbies = ("music", "music;books", "plants")[level]
-        return {
+        row: Row = {
             "age": 14 + round(80 * lean),
             "income": round(9000 * lean, 2),
             "district": ("old town", "harbour", "north")[level],
@@ -115,6 +127,7 @@ def _cells(kind: Kind, member: int, rng: np.random.Generator) -> Row:
             "car": "yes" if rng.random() < lean else "no",
             "hobbies": hobbies,
         }
+        return row if kind.columns == "form" else {name: "" if rng.random() < 0.2 else row[name] for name in row}
     if kind.columns == "sparse":
         return {}
     count = 1 if kind.columns == "one" else 4
@@ -144,6 +157,8 @@ def _splits(kind: Kind, rows: list[Row]) -> None:
         row["part"] = ("train", "train", "val", "test", "")[i % 5]
         if kind.split == "unlabelled test" and row["part"] == "test":
             row["club"] = ""
+        if kind.split == "one class" and row["part"] == "train" and row["club"] != kind.classes[0]:
+            row["part"] = "val"
 
 
 def _pairs(kind: Kind, member: np.ndarray, rng: np.random.Generator) -> list[Pair]:
@@ -167,10 +182,15 @@ def _write_edges(kind: Kind, folder: Path, names: Sequence[str], member: np.ndar
     if kind.edges == "untidy":
         pairs += [(i, i) for i in range(5)] + pairs[:9] + [(b, a) for a, b in pairs[:9]]
     rows: list[Row] = [{"source": names[a], "target": names[b]} for a, b in pairs]
-    for i, row in enumerate(rows):
+    for i, (row, pair) in enumerate(zip(rows, pairs, strict=True)):
         row |= {"weight": 0.5 * i} if kind.edges == "untidy" else {}
-        row |= {"public": "true" if i % 2 else "false"} if kind.partly else {}
+        strangers = kind.members and not all(map(_is_member, pair))
+        row |= {"public": "true" if i % 2 or strangers else "false"} if kind.partly else {}
     _table(kind, folder / "edges", [*(rows[0] if rows else ("source", "target"))], rows)
+
+
+def _is_member(person: int) -> bool:
+    return person % 4 != 0
 
 
 def _declaration(kind: Kind) -> str:
@@ -180,16 +200,16 @@ def _declaration(kind: Kind) -> str:
     lines |= {"label_separator": "|"} if kind.labels == "several" else {}
     lines |= {"split": "part"} if kind.split else {}
     lines |= {"public_edges": "public"} if kind.partly else {}
+    lines |= {"private_nodes": "member"} if kind.members else {}
     if kind.columns == "sparse":
         lines |= {"dimension": 40}
-    if kind.columns != "form":
+    form = {"form": FORM, "gaps": FORM | MISSING}.get(kind.columns, {})
+    if not form:
         lines |= {"range": [0, 1]}
         if kind.extra:
             lines |= {"features": [f"x{i}" for i in range(4)]}
     text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
-    return text + ("[columns]\n" + "".join(f"{key} = {value}\n" for key, value in FORM.items())) * (
-        kind.columns == "form"
-    )
+    return text + "".join(["[columns]\n", *(f"{key} = {value}\n" for key, value in form.items())]) * bool(form)
 
 
 def _table(kind: Kind, file: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
@@ -215,6 +235,8 @@ EDGES = ("edges",)
 KINDS: Final = (
     *PRIVATE,
     Kind("numbers", columns="numbers"),
+    Kind("missing values", columns="gaps"),
+    Kind("missing values, lists", columns="gaps", private=EDGES),
     Kind("one feature", columns="one"),
     Kind("equal features", columns="constant"),
     Kind("sparse features", columns="sparse"),
@@ -234,6 +256,8 @@ KINDS: Final = (
     Kind("several labels, open", labels="several", private=()),
     Kind("declared split", split="whole"),
     Kind("unlabelled test", split="unlabelled test"),
+    Kind("one class trains", split="one class", labels="all"),
+    Kind("one class trains, lists", split="one class", labels="all", private=EDGES),
     Kind("no edges", edges="none"),
     Kind("no edges, lists", edges="none", private=EDGES),
     Kind("isolated people", edges="isolated"),
@@ -244,6 +268,8 @@ KINDS: Final = (
     Kind("untidy edges", edges="untidy"),
     Kind("untidy lists", edges="untidy", private=EDGES, directed=True),
     Kind("public edges too", partly=True, private=("features", "edges")),
+    Kind("members' edges", partly=True, members=True, private=PARTS, ids="texts"),
+    Kind("public links too", partly=True, directed=True, private=EDGES),
     Kind("text ids", ids="texts"),
     Kind("text ids, lists", ids="texts", private=EDGES),
     Kind("numbered ids", ids="numbers"),

@@ -163,8 +163,9 @@ def _joining(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts += f"; at most {messages} on that line, alignment {alignment}"
     price = "no privacy"
     if math.isfinite(plan["epsilon"]):
-        paid, noise = rounded_up(plan["epsilon"]), f"{plan['sigma'] * plan['clip']:.3g}"
-        price = f"epsilon {paid} at delta {rounded_up(plan['delta'])}, once; noise sigma {noise} a coordinate"
+        noise = _guess(plan) if "keep" in plan else f"noise sigma {plan['sigma'] * plan['clip']:.3g} a coordinate"
+        delta = f"at delta {rounded_up(plan['delta'])}" if plan["delta"] else "with no delta"
+        price = f"epsilon {rounded_up(plan['epsilon'])} {delta}, once; {noise}"
     return [("Prediction", facts), ("Each pays", price)]
 
 
@@ -268,8 +269,8 @@ def verified(answer: Mapping[str, Any]) -> RenderableType:
         *listed("Warning", _torn(answer)),
     ]
     if answer["peer"] is not None:
-        unread = f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
-        facts.append((f"With {answer['peer']}", f"{answer['equal']:,} messages equal at both ends{unread}"))
+        equal, unread = answer["equal"], f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
+        facts.append((f"With {answer['peer']}", f"{equal:,} message{'s' * (equal != 1)} equal at both ends{unread}"))
     return Group(Text(f"{answer['party']}: {head}", style="bold"), pairs([*facts, *listed("Fault", faults)]))
 
 
@@ -386,11 +387,7 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if math.isinf(answer["epsilon"]):
         return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
     if "keep" in answer:
-        unchanged = f"a guess is sent as it is with probability {answer['keep']:.3g}"
-        other = f"{unchanged}, else as one of the {answer['classes'] - 1} other classes"
-        if answer.get("size", 1) > 1:
-            categories = f"{answer['size']} of the {answer['classes']} classes are sent"
-            other = f"{categories}, among them the guess with probability {answer['keep']:.3g}"
+        other = _guess(answer)
         if "multiplier" in answer:
             total = f"{rounded_up(answer['epsilon'])} in TOTAL for one person at each holder that guesses"
             trained = f"training: {answer['steps']} gradients, noise {answer['multiplier']:.3g} times the clip; {other}"
@@ -406,6 +403,16 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])} ({each} for one publication alone)"),
         ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
     ]
+
+
+def _guess(answer: Mapping[str, Any]) -> str:
+    """How a guess is sent."""
+    others = answer["classes"] - 1
+    if answer.get("size", 1) > 1:
+        categories = f"{answer['size']} of the {answer['classes']} classes are sent"
+        return f"{categories}, among them the guess with probability {answer['keep']:.3g}"
+    else_as = f"one of the {others} other classes" if others > 1 else "the other class"
+    return f"a guess is sent as it is with probability {answer['keep']:.3g}, else as {else_as}"
 
 
 def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
