@@ -106,7 +106,7 @@ def messages() -> str:
     rows = []
     for name, kind in KINDS.items():
         modes = [mode.name for mode in MODE_OF.values() if name in mode.sent]
-        in_modes = "all" if len(modes) == len(MODE_OF) else ", ".join(modes)
+        in_modes = "all" if len(modes) == len(MODE_OF) else ", ".join(modes) or "predictions of all"
         rows.append((f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, "yes" if kind.priced else "no"))
     return table(("message", "from", "to", "what the receiver learns", "modes", "paid for"), rows)
 
