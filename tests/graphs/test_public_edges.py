@@ -73,8 +73,8 @@ def test_a_graph_whose_edges_are_not_all_public_declares_edges_private(tmp_path)
     """Its other edges are for nobody: methods that hand the topology to a server, and pages, go by the declaration."""
     members = TOML + 'private_nodes = "member"\n'
     nodes = "id,h,w,label,member\na,1,2,cat,true\nb,3,4,dog,false\nc,5,6,,true\n"
-    known = folder(tmp_path / "known", graph__toml=KNOWN, edges__csv=edges("a,c,1"))
-    for place in (known, folder(tmp_path / "members", graph__toml=members, nodes__csv=nodes)):
+    listed = folder(tmp_path / "listed", graph__toml=KNOWN, edges__csv=edges("a,c,1"))
+    for place in (listed, folder(tmp_path / "members", graph__toml=members, nodes__csv=nodes)):
         graph = load_graph(place)
         assert graph.schema.private == ("features", "labels", "edges")
         schema = graph.schema.derived(private=("labels",))

@@ -269,8 +269,9 @@ def verified(answer: Mapping[str, Any]) -> RenderableType:
         *listed("Warning", _torn(answer)),
     ]
     if answer["peer"] is not None:
-        equal, unread = answer["equal"], f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
-        facts.append((f"With {answer['peer']}", f"{equal:,} message{'s' * (equal != 1)} equal at both ends{unread}"))
+        unread = f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
+        equal = f"{answer['equal']:,} message{'s' * (answer['equal'] != 1)}"
+        facts.append((f"With {answer['peer']}", f"{equal} equal at both ends{unread}"))
     return Group(Text(f"{answer['party']}: {head}", style="bold"), pairs([*facts, *listed("Fault", faults)]))
 
 
@@ -407,11 +408,11 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _guess(answer: Mapping[str, Any]) -> str:
     """How a guess is sent."""
-    others = answer["classes"] - 1
+    rest = answer["classes"] - 1
     if answer.get("size", 1) > 1:
         categories = f"{answer['size']} of the {answer['classes']} classes are sent"
         return f"{categories}, among them the guess with probability {answer['keep']:.3g}"
-    else_as = f"one of the {others} other classes" if others > 1 else "the other class"
+    else_as = f"one of the {rest} other classes" if rest > 1 else "the other class"
     return f"a guess is sent as it is with probability {answer['keep']:.3g}, else as {else_as}"
 
 
