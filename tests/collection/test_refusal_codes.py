@@ -32,7 +32,7 @@ def of_device() -> set[str]:
 
 def documented() -> set[str]:
     """The codes of the standard's tables."""
-    return set(re.findall(r"^\| `([a-z0-9-]+)` \|", page("wire") + page("refused"), re.MULTILINE)) | {"no-ed25519"}
+    return set(re.findall(r"^\| `([a-z0-9-]+)` \|", page("refused"), re.MULTILINE)) | {"no-ed25519"}
 
 
 def of_page() -> set[str]:
@@ -97,7 +97,7 @@ def test_what_backs_a_code_exists_and_says_it(entry: Entry) -> None:
 
 
 def test_the_standard_tells_of_every_answer() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", page("wire"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", page("refused"), re.MULTILINE)
     assert {code: int(status) for code, status in rows} == dict(STATUS)
-    later = page("wire").rpartition("After ")[2]
+    later = page("refused").rpartition("After ")[2]
     assert set(re.findall(r"`([a-z-]+)`", later)) == set(LATER)

@@ -16,7 +16,8 @@ from graphveil.privacy.statement.codes import Entry, table_of
 _INTAKE, _SERVICE = "tests/collection/test_intake.py", "tests/collection/test_service.py"
 _DEVICE, _COMMANDS = "tests/on_device/test_reporting.py", "tests/on_device/test_commands.py"
 _OFFICE = "tests/collection/test_administration.py"
-_WIRE, _REFUSED = "docs/standard/wire.md#what-a-collector-answers", "docs/standard/refused.md#what-is-refused-by-code"
+_ANSWERED = "docs/standard/refused.md#what-a-collector-answers"
+_REFUSED = "docs/standard/refused.md#what-is-refused-by-code"
 _WORDS, _EACH = "tests/collection/test_person_page.py", "tests/collection/test_refusal_codes.py"
 
 
@@ -56,8 +57,8 @@ _REPORT: Final[Mapping[str, str]] = {
     "truncated": f"{_INTAKE}::test_a_body_of_many_is_read_to_where_it_breaks",
     "bad-version": f"{_INTAKE}::test_a_body_of_many_is_read_to_where_it_breaks",
     "too-many": f"{_INTAKE}::test_a_body_of_many_is_read_to_where_it_breaks",
-    "too-large": _WIRE,
-    "too-slow": _WIRE,
+    "too-large": _ANSWERED,
+    "too-slow": _ANSWERED,
     "wrong-host": f"{_SERVICE}::test_a_collector_is_asked_under_its_own_names",
     "busy": f"{_SERVICE}::test_a_group_answers_in_order_and_stops_when_too_many_wait",
     "too-often": f"{_SERVICE}::test_who_asks_too_often_or_too_slowly_is_cut_off",
@@ -67,7 +68,7 @@ _REPORT: Final[Mapping[str, str]] = {
     "no-opening": f"{_SERVICE}::test_a_device_is_enrolled_and_reports",
     "bad-request": f"{_OFFICE}::test_requests_that_cannot_be_read_are_problems",
     "not-found": f"{_OFFICE}::test_requests_that_cannot_be_read_are_problems",
-    "fault": _WIRE,
+    "fault": _ANSWERED,
 }
 _OWN: Final[Mapping[str, str]] = {
     "not-canonical": f"{_DEVICE}::test_another_spelling_is_refused",
