@@ -20,7 +20,7 @@ from graphveil.graphs.load import is_name
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.privacy import Guarantee
 from graphveil.reports.base.drawing import picture_json
-from graphveil.reports.base.parties import parties_of
+from graphveil.reports.base.parties import parties_of, uncovered
 from graphveil.reports.base.record import number_of
 from graphveil.reports.runs.picture import FILE as PICTURE
 from graphveil.reports.runs.picture import RELEASED, Picture
@@ -102,7 +102,7 @@ class FinishedWork:
         guarantee, released, chosen = _guarantee(facts), self.kind == "release", facts.get("settings")
         if guarantee is None or not isinstance(chosen, dict):
             return None
-        method, settings = str(facts.get("method")), {key: number_of(value) for key, value in chosen.items()}
+        method, settings = str(facts.get("method")), _numbers(chosen)
         return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
 
     def graph(self) -> Graph:
@@ -111,8 +111,7 @@ class FinishedWork:
         picture = self._picture(private)
         if picture is None:
             return _nothing("this run drew no picture that a page may show: no guarantee covers its predictions")
-        guarantee = _guarantee(self._object("result.json"))
-        if private and (reason := _uncovered(guarantee, private)) is not None:
+        if private and (reason := _unshown(self._object("result.json"), private)) is not None:
             return _nothing(reason)
         return _drawn(picture, private)
 
@@ -159,17 +158,21 @@ def _guarantee(result: Mapping[str, Any]) -> Guarantee | None:
         return None
 
 
-def _uncovered(guarantee: Guarantee | None, private: Sequence[str]) -> str | None:
+def _unshown(facts: Mapping[str, Any], private: Sequence[str]) -> str | None:
     """Return why predictions may not be shown where data is private; None where they may."""
-    if guarantee is None or guarantee.void is not None or math.isinf(guarantee.epsilon):
+    guarantee, chosen = _guarantee(facts), facts.get("settings")
+    if guarantee is None or guarantee.void is not None or math.isinf(guarantee.epsilon) or not isinstance(chosen, dict):
         return "predictions are left out: no guarantee that holds covers them"
     if "one-node" in guarantee.unit.code:
         return "predictions are left out: with whole nodes protected, each is for that person's eyes alone"
-    covers = {"features": {"features"}, "labels": {"label"}, "edges": {"edge", "edges", "entry"}}
-    parts = " and ".join(part for part in private if not guarantee.unit.covers & covers[part])
+    parts = " and ".join(uncovered(guarantee, str(facts.get("method")), _numbers(chosen), private))
     return (
         f"predictions are left out: they follow from private {parts}, which no epsilon covers here" if parts else None
     )
+
+
+def _numbers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: number_of(value) for key, value in settings.items()}
 
 
 def _nothing(reason: str) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from functools import cache
 from pathlib import Path
@@ -122,6 +123,22 @@ def test_noise_that_is_known_covers_no_picture() -> None:
     open_labels = {**settings, "epsilon_x": float("inf"), "epsilon_y": float("inf")}
     bare = experiment.run("lpgnn", graph, settings=open_labels, controls=False, randomness=SecureRandomness())
     assert shareable(bare.model, graph) is None
+
+
+@pytest.mark.parametrize("bare", ["features", "labels"])
+def test_what_is_predicted_from_private_values_without_noise_is_in_no_copy_that_is_handed_on(bare: str) -> None:
+    """The other part has an epsilon, which says nothing of this one; what is not private itself shows nobody."""
+    graph = graph_of(1)
+    settings = {**METHODS["lpgnn"][0], {"features": "epsilon_x", "labels": "epsilon_y"}[bare]: float("inf")}
+    model = experiment.run("lpgnn", graph, settings=settings, controls=False, randomness=SecureRandomness()).model
+    assert math.isfinite(model.guarantee.epsilon) and shareable(model, graph) is None
+    graph.schema = graph.schema.derived(private=[part for part in ("features", "labels") if part != bare])
+    assert shareable(model, graph) is not None
+    # Features that nobody sends are not shown by what labels say.
+    labels = experiment.run(
+        "label-pool", graph_of(1), settings={"epsilon_y": 2.0}, controls=False, randomness=SecureRandomness()
+    )
+    assert shareable(labels.model, graph_of(1)) is not None
 
 
 def test_the_maker_sees_true_and_released_edges_apart() -> None:

@@ -215,8 +215,7 @@ def parties_of(
         private: the parts that the data declare private.
         release: whether a released graph is looked at, and not a run.
     """
-    entry = METHODS.get(method)
-    states = protection(guarantee, ASPECTS[:3] if entry is None else entry.reads, settings)
+    entry, states = METHODS.get(method), _states(guarantee, method, settings)
     # A network on a release promises nothing itself: the method that published added the noise.
     promises = entry is not None and entry.trust != "none" and (RELEASE in entry.tags or not _published(guarantee))
     sketch = _Sketch(guarantee, states, method if promises else "", tuple(private), release)
@@ -238,6 +237,23 @@ def parties_of(
         (public.key, middle.key), "a reader trained on them", State.PUBLIC, nothing, shown_by=(_STARTS,)
     )
     return Parties(guarantee, (public, people, middle, readers), (start, *arrows))
+
+
+def uncovered(
+    guarantee: Guarantee, method: str, settings: Mapping[str, Any], private: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the private parts of data that a method reads as they are: no epsilon covers what follows from them.
+
+    Args:
+        guarantee, method, settings, private: as of `parties_of`; of a void guarantee all parts.
+    """
+    states = _states(guarantee, method, settings)
+    return tuple(part for part in private if guarantee.void is not None or states[part] not in ("yes", "unused"))
+
+
+def _states(guarantee: Guarantee, method: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    entry = METHODS.get(method)
+    return protection(guarantee, ASPECTS[:3] if entry is None else entry.reads, settings)
 
 
 _EVERYTHING: Final = "everything: it holds the raw data"

@@ -9,7 +9,7 @@ Places and the choice of nodes tell of edges too, so each copy computes its own 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from torch import Tensor
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import ProtectedUnit
+from graphveil.reports.base.parties import uncovered
 from graphveil.reports.base.text import printable
 from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from graphveil.methods.base.estimator import Estimator
 
 _PARTS: Final = ("trains", "validates", "tests", "takes no part")
-_ASPECTS: Final = {"features": "features", "labels": "label"}
 _SEED: Final = 7
 _OWN: Final = "For the maker of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
@@ -89,28 +89,19 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
     released = _published(model, graph)
     if released is not None:
         return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
-    if _topology_is_public(guarantee):
+    # Who trains is predicted as they said, and people much as their features are: what has no noise shows there.
+    bare = uncovered(guarantee, model.name, model.parameters(), graph.schema.private)
+    if guarantee.model != "local" or bare:
+        return None
+    if guarantee.assumption("topology-public") is not None:
         return _open_copy(model, graph, PUBLIC, "edges that are declared public")
-    if guarantee.model == "local" and _covers_people(guarantee, graph.schema.private):
-        # What devices sent has its noise, and so has what follows from it; whom they know only they themselves know.
-        return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
-    return None
+    # What devices sent has its noise, and so has what follows from it; whom they know only they themselves know.
+    return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
 
 
 def _kept_on_devices(guarantee: Guarantee) -> bool:
     """Whether people randomize some of it themselves, so that no server ever has the truth."""
     return guarantee.model == "local" and any(math.isfinite(part.epsilon) for part in guarantee.parts or (guarantee,))
-
-
-def _topology_is_public(guarantee: Guarantee) -> bool:
-    """Whether edges may be shown, and with them predictions, which follow from noisy reports and public edges."""
-    return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
-
-
-def _covers_people(guarantee: Guarantee, private: Sequence[str]) -> bool:
-    """Whether what is private of people themselves has a finite epsilon: who trains is predicted as they said."""
-    covered = {aspect for unit in _protected(guarantee) for aspect in unit.covers}
-    return all(aspect in covered for part, aspect in _ASPECTS.items() if part in private)
 
 
 def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) -> Picture:
