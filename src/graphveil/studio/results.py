@@ -102,7 +102,7 @@ class FinishedWork:
         guarantee, released, chosen = _guarantee(facts), self.kind == "release", facts.get("settings")
         if guarantee is None or not isinstance(chosen, dict):
             return None
-        method, settings = str(facts.get("method")), _numbers(chosen)
+        method, settings = str(facts.get("method")), {key: number_of(value) for key, value in chosen.items()}
         return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
 
     def graph(self) -> Graph:
@@ -165,14 +165,11 @@ def _unshown(facts: Mapping[str, Any], private: Sequence[str]) -> str | None:
         return "predictions are left out: no guarantee that holds covers them"
     if "one-node" in guarantee.unit.code:
         return "predictions are left out: with whole nodes protected, each is for that person's eyes alone"
-    parts = " and ".join(uncovered(guarantee, str(facts.get("method")), _numbers(chosen), private))
+    settings = {key: number_of(value) for key, value in chosen.items()}
+    parts = " and ".join(uncovered(guarantee, str(facts.get("method")), settings, private))
     return (
         f"predictions are left out: they follow from private {parts}, which no epsilon covers here" if parts else None
     )
-
-
-def _numbers(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: number_of(value) for key, value in settings.items()}
 
 
 def _nothing(reason: str) -> Graph:
