@@ -18,6 +18,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import load_parts
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
+from graphveil.methods.base import cost
 from graphveil.methods.base.cost import drawn, propagation_of
 from graphveil.methods.base.people.asking import pay_for, reports_from, side_by_side
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
@@ -73,6 +74,22 @@ def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None
     graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
     with pytest.raises(InputError, match="declares its edges private"):
         require_servable(graph)
+
+
+@pytest.mark.parametrize("private", [("labels",), ("edges",)])
+def test_private_edges_do_not_decide_how_many_threads_there_are(
+    private: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last digits of sums follow the threads: an edge more or less at the limit would show in every prediction."""
+    graph, fewer = made.graph(20), made.graph(20)
+    fewer.edge_index = graph.edge_index[:, :-2]
+    monkeypatch.setattr(cost, "SMALL", graph.edge_index.shape[1])
+    monkeypatch.setattr(cost, "fastest_threads", lambda product: 2)
+    threads = []
+    for people in (graph, fewer):
+        people.schema = replace(people.schema, private=private)
+        threads.append(cost.settle_threads(people))
+    assert (threads[0] == threads[1]) == ("edges" in private)
 
 
 # ---- the propagation of a plan beside that of a training ----
