@@ -41,7 +41,7 @@ def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type
     assert type_in("predict", handed, "social-200", "--json").json["predicted"] == own["predicted"]
     refused = type_in("predict", run, "social-150", "--json")
     assert (refused.code, refused.out) == (2, "")
-    assert all(remedy in refused.err for remedy in ("queries=1", "people='same'", "people='other'"))
+    assert all(remedy in refused.err for remedy in ("queries=1", "people='same'", "--people other"))
     newcomers = ("social-150", "--people", "other", "--json")
     first, again = (type_in("predict", run, *newcomers).json for _ in range(2))
     assert first["predictions"] == again["predictions"]

@@ -147,7 +147,7 @@ def test_ids_of_declared_others_do_not_pass_for_new_ones_later(name: str, tmp_pa
     method.predict_proba(graph(strangers, name="far"), people="other", randomness=SecureRandomness())
     method = load_method(method.save(tmp_path))
     paid = method.ledger
-    with pytest.raises(BudgetError, match="near has no ids to tell its people"):
+    with pytest.raises(BudgetError, match="nothing tells the people of near"):
         method.predict_proba(graph(strangers, name="near"), randomness=SecureRandomness())
     assert method.ledger == paid
     method.predict_proba(graph(range(10), name="near"))

@@ -193,7 +193,7 @@ def test_declared_queries_make_room_for_each_of_them_again() -> None:
 
 
 def test_where_nothing_tells_who_they_are_everybody_pays_again_or_nobody_is_asked() -> None:
-    with pytest.raises(BudgetError, match="town has no ids to tell its people from those who have reported"):
+    with pytest.raises(BudgetError, match="nothing tells the people of town from those who have reported"):
         ask(opened(features=(1.0, 0.0)), None)
     paid, own = ask(opened(features=(2.0, 0.0)), None)
     assert own == frozenset() and paid.total("features")[0] == 2.0

@@ -228,13 +228,13 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
         return ledger.spend(*more)
     except BudgetError as error:
         raise BudgetError(
-            f"{name} has no ids to tell its people from those who have reported, so all would be asked again: "
+            f"nothing tells the people of {name} from those who have reported, so all would be asked again: "
             f"{error.what}",
             where=error.where,
             allowed=error.allowed,
             remedy="make room for it before collecting (--set queries=1: once more at the full price), use what they "
-            "have sent (people='same', or reports=...), or declare that they are other people (people='other'); "
-            "nothing was read",
+            "have sent (people='same', or reports=...), or declare that they are other people (people='other'; at the "
+            "command line --people same or --people other); nothing was read",
         ) from error
 
 
