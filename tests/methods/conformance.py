@@ -236,6 +236,9 @@ class MethodSuite:
         assert fitted.score(graph) == pytest.approx(share)
         first = torch.arange(made.NODES) == 0
         assert fitted.score(graph, first) == float(fitted.predict()[0] == graph.y[0])
+        for wrong, why in ((graph.y, "true labels are read from the graph"), (~first & first, "has a label")):
+            with pytest.raises(InputError, match=why):
+                fitted.score(graph, wrong)
 
     # ---- files ----
 

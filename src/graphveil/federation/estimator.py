@@ -159,7 +159,7 @@ class VFGNN:
             graph: the fitted one, with true labels.
             mask: bool [n], the nodes that count; default: all with a label.
         """
-        return true_score(self.predict(), graph, mask)
+        return true_score(self.predict, graph, mask)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -242,7 +242,7 @@ class Estimator:
             randomness, engine, who: see `predict_proba`.
         """
         graph = _as_graph(graph)
-        return true_score(self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
+        return true_score(lambda: self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
 
     @classmethod
     def require_blocks(cls) -> None:

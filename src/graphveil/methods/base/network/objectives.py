@@ -28,12 +28,14 @@ Shapes: logits z [n, c], labels [n] with -1 for none or [n, c] 0/1, masks [n].
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.graphs.value.splits import known_labels
 from graphveil.models.labels.label_prior import class_softmax
@@ -233,14 +235,25 @@ def smooth_labels(
     return SmoothLabels(nodes, targets, labels[nodes], val_nodes, labels[val_nodes])
 
 
-def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> float:
+def true_score(predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None = None) -> float:
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
 
     Args:
-        predicted: classes [n], or 0/1 [n, c].
+        predict: gives classes [n], or 0/1 [n, c]; since it may cost, it is called last.
         graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
+
+    Raises:
+        InputError: anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
     """
-    labelled = known_labels(graph) if mask is None else mask & known_labels(graph)
-    labels, true = predicted[labelled], graph.y[labelled]
+    known = known_labels(graph)
+    counted = known if mask is None else torch.as_tensor(mask)
+    if counted.dtype != torch.bool or counted.shape != known.shape:
+        what = f"mask: {str(counted.dtype).removeprefix('torch.')} {list(counted.shape)}"
+        allowed = f"bool [{len(known)}], the nodes that count; true labels are read from the graph"
+        raise InputError(what, where="score", allowed=allowed)
+    labelled = counted & known
+    if not labelled.any():
+        raise InputError("no node that counts has a label", where="score", allowed="a graph with true labels")
+    labels, true = predict()[labelled], graph.y[labelled]
     return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())
