@@ -114,3 +114,11 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
         assert message in answer.err, answer.err
     Path("fed/holder2/guarantee.json").write_text("{")
     assert "damaged party" in there("compare-runs", "fed/holder2").err
+
+
+def test_a_method_that_the_graph_refuses_is_met_before_any_other_trains(there: Terminal) -> None:
+    """Else the first one would train for nothing, and leave a folder that is in the way of the next comparison."""
+    answer = there("compare", "gcn,solitude", "published", "--epochs", 1, "--repeats", 1, "--out", "compared")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: ") and "solitude would protect data that is already public" in answer.err
+    assert not Path("compared").exists()

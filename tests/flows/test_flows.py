@@ -40,8 +40,8 @@ Cell = tuple[Kind, Command]
 def cells() -> Iterator[Cell]:
     """All pairs that are walked: on the kinds of HOMES every command about their methods, elsewhere by turns.
 
-    A kind takes one method of those that fit to its end; plans and trainings of every third method; one attack in
-    four, and one trust in four. Neighbours in KINDS take the others.
+    A kind takes one method of those that fit to its end; plans and trainings of every third method, and its comparison
+    where that is refused; one attack in four, and one trust in four. Neighbours in KINDS take the others.
     """
     methods, attacks = list(METHODS), {**ATTACKS, **FEDERATION_ATTACKS}
     for number, kind in enumerate(KINDS):
@@ -55,6 +55,7 @@ def cells() -> Iterator[Cell]:
                 walked = turns.get(command.title, 0) % 4 == 0
             else:
                 walked = command.name in (f"plan {method}", f"train {method}")
+                walked |= command.verb == "compare" and refusal(kind, command) is not None
                 walked = walked and (methods.index(method) + number) % 3 == 0
             at_home = method is not None and HOMES[FAMILY_OF[method]] == kind.name
             if (walked or at_home) and applies(kind, command) and not owed(kind, command):

@@ -46,6 +46,7 @@ def compare(
     from graphveil.cli.compare import screens
     from graphveil.files.outputs import new_output
     from graphveil.files.writing import room_for
+    from graphveil.methods.registry import plan
     from graphveil.methods.runs.experiment import split_of
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.folder import write
@@ -57,6 +58,9 @@ def compare(
     with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as output:
         graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
+        # Whom the graph refuses is heard of before the folder is made, and not when the others have been trained.
+        for method, cell in {cell.method: cell for cell in comparison.cells()}.items():
+            plan(method, graph, cell.settings)
         takes, methods_settings = comparison.takes, comparison.methods
         settings_of = {
             name: {**methods_settings[name], **dict.fromkeys(takes[name], True)} for name in methods_settings
