@@ -38,10 +38,8 @@ def holder_program(
     own: Mapping[str, RingMatrix],
     listed: tuple[Product, ...],
     rights: Mapping[Product, Tensor],
-    *,
-    transposes: bool,
 ) -> Program[dict[Product, Tensor]]:
-    masked = yield from products.set_up(Roster(me, holders), lefts, own, transposes=transposes)
+    masked = yield from products.set_up(Roster(me, holders), lefts, own)
     shares: dict[Product, Tensor] = yield from products.multiply(masked, listed, rights, "1")
     return shares
 
@@ -53,14 +51,13 @@ def multiplied(
     rights: Mapping[Product, Tensor],
     *,
     holders: tuple[str, ...] = NAMES,
-    transposes: bool = True,
 ) -> tuple[dict[Product, Tensor], Transcript]:
     """What the two shares of every product add up to, and what crossed the wire."""
     programs: dict[str, Program[object]] = {"server": dealt(lefts, listed, holders)}
     for me in holders:
         own = {left.name: matrices[left.name] for left in lefts if left.owner == me}
         mine = {product: right for product, right in rights.items() if product.other == me}
-        programs[me] = holder_program(me, holders, lefts, own, listed, mine, transposes=transposes)
+        programs[me] = holder_program(me, holders, lefts, own, listed, mine)
     results, transcript = simulate(programs)
     totals: dict[Product, Tensor] = {}
     for me in holders:

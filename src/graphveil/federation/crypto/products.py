@@ -16,7 +16,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import (
@@ -141,7 +140,7 @@ class _OwnMatrix:
     """X [n, d] and X^T of its owner, and the key of r for each other party."""
 
     matrix: RingMatrix
-    transposed: RingMatrix | None
+    transposed: RingMatrix
     blinds: Mapping[str, MaskKey]
 
 
@@ -150,7 +149,7 @@ class _MaskedMatrix:
     """E = X - U [n, d] and E^T of another owner, and the key of V."""
 
     masked: Tensor
-    transposed: Tensor | None
+    transposed: Tensor
     key: MaskKey
 
 
@@ -163,15 +162,12 @@ class Masked:
     foreign: Mapping[str, _MaskedMatrix]
 
 
-def set_up(
-    roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix], *, transposes: bool
-) -> Program[Masked]:
+def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix]) -> Program[Masked]:
     """Receive keys and exchange masked matrices; return what `multiply` needs.
 
     Args:
         lefts: all private matrices of the run, the same list at all parties.
         matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR [rows, columns].
-        transposes: keep transposed copies too, for products X^T w; without them a transposed product raises InputError.
     """
     dealt = yield Receive(roster.server, "mask-keys", (_keys_for(lefts, roster.me), KEY_BYTES))
     left_keys = iter(unpacked(dealt))
@@ -186,14 +182,14 @@ def set_up(
             e = masked_left(_dense(matrix), u)
             for other in left.partners:
                 yield Send(other, "masked-left", e)
-            own[left.name] = _OwnMatrix(matrix, transpose(matrix) if transposes else None, blinds)
+            own[left.name] = _OwnMatrix(matrix, transpose(matrix), blinds)
         elif roster.me in left.partners:
             rights[left.name] = next(left_keys)
     foreign: dict[str, _MaskedMatrix] = {}
     for left in lefts:
         if left.name in rights:
             e = yield Receive(left.owner, "masked-left", (left.rows, left.columns))
-            foreign[left.name] = _MaskedMatrix(e, e.T.contiguous() if transposes else None, rights[left.name])
+            foreign[left.name] = _MaskedMatrix(e, e.T.contiguous(), rights[left.name])
     return Masked(roster, own, foreign)
 
 
@@ -221,13 +217,13 @@ def multiply(
         if product.left.owner == me:
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
-            x = _facing(product, mine.matrix, mine.transposed)
+            x = mine.transposed if product.transposed else mine.matrix
             shares[product] = owner_share(x, f, mine.blinds[product.other], label)
         elif product.other == me:
             # Z is U V less the owner's r: without r the other party could solve U from a few steps, and read X off E.
             z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))
             theirs = masked.foreign[product.left.name]
-            e = _facing(product, theirs.masked, theirs.transposed)
+            e = theirs.transposed if product.transposed else theirs.masked
             shares[product] = other_share(e, theirs.key, z, label)
     return shares
 
@@ -235,14 +231,6 @@ def multiply(
 def mask_label(product: Product, step: str) -> str:
     """Return the label of a product's masks in one call of `multiply`: no two products of a run share one."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
-
-
-def _facing(product: Product, plain: M, transposed: M | None) -> M:
-    if not product.transposed:
-        return plain
-    if transposed is None:
-        raise InputError("no transposed copy was kept", where="set-up", remedy="transposes=True")
-    return transposed
 
 
 def _dense(matrix: RingMatrix) -> Tensor:

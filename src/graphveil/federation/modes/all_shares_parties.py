@@ -178,7 +178,7 @@ def join(
         randomness: of its keys.
     """
     zero = yield from agree_on_masks(roster, randomness=randomness)
-    constants = yield from set_up(roster, lefts.all, own, transposes=True)
+    constants = yield from set_up(roster, lefts.all, own)
     keys = _Keys(*unpacked((yield Receive(roster.server, "mask-keys", (_KEYS, KEY_BYTES)))))
     return HolderArithmetic(zero, keys, constants, own, lefts, label_holder)
 

@@ -21,7 +21,6 @@ from graphveil.federation.core.rows import Rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, unpacked
-from graphveil.federation.modes.propagation import Walk
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,6 @@ class DealerView:
             label: one of `sizes`.
         """
         return torch.stack([self.mask(name, label) for name in self.setting.names]).sum(dim=0)
-
-    def walk_mask(self, name: str, walk: Walk) -> Tensor:
-        """Return V_k of a product with S, int64 [n, d], zero outside the holder's columns."""
-        return walk.mask(self.keys[name], self.rows.nodes, name)
 
     def share_of_a(self, name: str, round: int) -> Tensor:
         """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].

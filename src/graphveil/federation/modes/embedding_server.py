@@ -1,8 +1,13 @@
 """The server of modes "individual" and "paper": it combines what holders publish, and trains with the label holder.
+Predictions of both for people who joined later, by the networks of the kept round.
 
     round    embeddings of those who train -> (shrink) -> apart -> combine -> steps with the label holder -> gradients
     look     the hidden layer of those who validate to the label holder, which says whether the round is kept
     end      embeddings of all others, as they were in the round that was kept -> the hidden layer of all
+    later    h0 as in a round; rows of new people alone leave, once, noise for the whole epsilon -> the kept network
+
+What a holder publishes later follows from its own files, and in mode "paper" from what all open; each has sealed its
+files before.
 
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
 Shapes: embeddings [t, h] of each holder, their hidden layer [t, h].
@@ -18,13 +23,19 @@ from torch import Tensor
 
 from graphveil.federation.core import states
 from graphveil.federation.core.networks import LENGTH, Combination, apart
-from graphveil.federation.core.publisher import james_stein
+from graphveil.federation.core.publisher import Publisher, james_stein, name_of_rows
 from graphveil.federation.core.rows import GROUPS, REST, TRAIN, VALIDATION, Rows, receive_rows, times_of
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.products import Dealer
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
-from graphveil.federation.modes.holder import lefts_of, products_of
+from graphveil.federation.modes import joined
+from graphveil.federation.modes.holder import KEPT, Holding, as_kept, lefts_of, products_of
+from graphveil.federation.modes.joined import ROUNDS, Prediction
+from graphveil.models import structure_for
 
+#: The step of a prediction's products.
+_STEP = 1
 #: Every holder's rows of one group, in the order of the agreement.
 Embeddings = Sequence[Tensor]
 
@@ -180,3 +191,64 @@ def _finish(server: _Server) -> Program[None]:
     for group in published:
         hidden[rows.of(group)] = hidden_of(setting, server.network, published, group)
     yield Send(setting.label_holder, "hidden", hidden)
+
+
+def predicting_holder(
+    run: states.RunContext, before: states.State, holding: Holding, new: Tensor, old: Tensor
+) -> Program[Prediction]:
+    """The program of one holder of a prediction: publish the rows of new people, once, by the weights that were kept
+    and the connections of now; arguments as of `linear_predict`.
+
+    Raises:
+        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    """
+    setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
+    weights = {name: value for name, value in before.items() if name.startswith(KEPT)}
+    seal = joined.sealed(run, holding, {"new": new, **weights})
+    if run.state is not None:
+        states.load_publisher(publisher, run.state)
+    if run.done == ROUNDS and run.state is not None:
+        return Prediction(new, publisher, run.state.get("predicted"))
+
+    def state() -> Mapping[str, Tensor]:
+        return {**seal, **states.publisher_state(publisher)}
+
+    yield from joined.announced(run, new)
+    party = as_kept(run, holding, before)
+    yield from party.first.prepare()
+    yield Checkpoint(1, state, publisher.spent)
+    h0 = yield from party.first.forward(_STEP)
+    with torch.no_grad():
+        structure = structure_for(setting.model.aggregator, holding.edge_index, holding.nodes)
+        rows = party.propagation(h0, structure)[new]
+    name = name_of_rows(ROUNDS, [rows])
+    if publisher.publication.public:  # where nothing is protected, `publish` counts nothing
+        publisher.count(name)
+    yield Send(setting.server, "embeddings", publisher.publish(rows, name, REST), name)
+    result = Prediction(new, publisher, (yield from joined.hidden_of_new(run, before, len(new))))
+    yield Checkpoint(ROUNDS, lambda: {**state(), **result.state()}, publisher.spent)
+    return result
+
+
+def predicting_server(run: states.RunContext, before: states.State, nodes: int) -> Program[Combination]:
+    """The server's program of a prediction: receive the rows of new people, and apply the network that was kept.
+
+    Args:
+        run: of the prediction.
+        before: the last checkpoint of the finished run.
+        nodes: n, rows that all holders share now.
+    """
+    setting, network = run.setting, network_of(run)
+    states.load_module(f"{KEPT}network", network, before)
+    if run.done == ROUNDS:
+        return network
+    dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
+    if setting.mode.opens_layer:
+        yield from dealer.deal(setting.names)
+    count = len((yield Receive(setting.label_holder, "new-rows", (-1,))))
+    yield Checkpoint(1, dict)
+    yield from dealer.correct(products_of(setting, nodes), f"forward {_STEP}")
+    published = {TRAIN: list(before[f"{KEPT}{TRAIN}"]), REST: (yield from received(setting, count))}
+    yield Send(setting.label_holder, "hidden", hidden_of(setting, network, published, REST))
+    yield Checkpoint(ROUNDS, dict)
+    return network

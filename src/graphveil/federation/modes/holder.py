@@ -275,7 +275,7 @@ class _SharedLayer:
 
     def prepare(self) -> Program[None]:
         mine = {self._run.me: self._matrix}
-        self._masked = yield from set_up(self._run.roster, self._lefts, mine, transposes=True)
+        self._masked = yield from set_up(self._run.roster, self._lefts, mine)
 
     def forward(self, round: int) -> Program[Tensor]:
         setting, other_holders = self._run.setting, self._run.roster.other_holders

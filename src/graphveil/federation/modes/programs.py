@@ -12,9 +12,8 @@ from torch import Tensor
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.effects import Program
-from graphveil.federation.modes import all_shares, embedding_predict, guesses_predict, linear_predict
+from graphveil.federation.modes import all_shares, embedding_server, guesses_predict, linear_predict
 from graphveil.federation.modes.all_shares import all_shares_holder, all_shares_server
-from graphveil.federation.modes.embedding_server import embedding_server
 from graphveil.federation.modes.guesses import guessing_holder, guessing_server
 from graphveil.federation.modes.holder import Holding, holder
 from graphveil.federation.modes.joined import Prediction
@@ -41,7 +40,11 @@ class Programs:
 
 
 _OF_ROWS: Final = Programs(
-    holder, embedding_server, embedding_predict.predicting_holder, embedding_predict.predicting_server, ROWS
+    holder,
+    embedding_server.embedding_server,
+    embedding_server.predicting_holder,
+    embedding_server.predicting_server,
+    ROWS,
 )
 _PROGRAMS: Final[Mapping[str, Programs]] = MappingProxyType(
     {

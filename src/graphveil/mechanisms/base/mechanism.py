@@ -61,18 +61,14 @@ class VectorDomain:
         """
         return open_values(values, self.dimension, self.low, self.high)
 
-    def open_dense(self, values: Values, name: str) -> FloatArray:
-        """All values [n, d] as one dense array, whether or not they lie in the range.
-
-        Args:
-            values: dense or sparse rows.
-            name: what is made of them, for the refusal.
+    def open_dense(self, values: Values) -> FloatArray:
+        """All values [n, d] as one dense array, of which the variance is made, whether or not they lie in the range.
 
         Raises:
             InputError: another kind or shape of values, or more than 50,000,000 numbers.
         """
         rows = open_rows(values, self.dimension)
-        _validate.fits_in_memory(*rows.shape, name, most=_validate.WORK_LIMIT)
+        _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
         return rows.block(0, rows.shape[0])
 
     def fractions(self, values: FloatArray) -> FloatArray:

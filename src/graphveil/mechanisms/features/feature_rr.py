@@ -277,7 +277,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
         """The variance of the estimate of each coordinate, float64 [n, d]; infinite for features that are not sent.
         E[v^2 | x] - x^2 on [0, 1], where E[v^2 | x] is linear between two bins.
         """
-        dense = self.domain.open_dense(values, "the variance")
+        dense = self.domain.open_dense(values)
         below, carry = self.domain.split(dense[:, self.sent], self.bins - 1)
         up, squares = carry.astype(np.float64) / WORDS, self._laws.second_moments()
         above = np.minimum(below + 1, self.bins - 1)

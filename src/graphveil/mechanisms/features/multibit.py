@@ -134,7 +134,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: m/d scale^2 - (x - midpoint)^2."""
-        distance = self.domain.open_dense(values, "the variance") - self.midpoint
+        distance = self.domain.open_dense(values) - self.midpoint
         return self.worst_variance - distance**2
 
     def every_report(self) -> MultiBitReports:

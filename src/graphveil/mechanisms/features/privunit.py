@@ -269,7 +269,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         With v the coordinate's distance from the middle over the radius and w = g_sent . v: radius^2 ((1 + (E[w^2] - 1)
         v^2) / E[w]^2 - v^2).
         """
-        shares = (self.domain.open_dense(values, "the variance") - self.midpoint) / self.length
+        shares = (self.domain.open_dense(values) - self.midpoint) / self.length
         return self._spread(shares**2)
 
     def every_report(self) -> CodewordReports:

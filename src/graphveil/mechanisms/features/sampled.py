@@ -215,7 +215,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
         half = self.domain.width / 2
-        place = (self.domain.open_dense(values, "the variance") - self.midpoint) / half
+        place = (self.domain.open_dense(values) - self.midpoint) / half
         steps = self.law.steps
         # Rounding at random makes E[v^2 | x] linear between two positions, so interpolating it is exact.
         square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
