@@ -15,7 +15,15 @@ from graphveil.methods.curator.evidence import corners
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, carry_out
-from graphveil.methods.curator.stages.training import read_features
+from graphveil.methods.curator.stages.training import (
+    build_seeded,
+    read_features,
+    read_people,
+    rows_for,
+    shares_of,
+    train_openly,
+    unseen_shares,
+)
 from graphveil.reproduction.entries import WEIGHTED_GAP
 from tests.methods import curator_made as cm
 
@@ -28,7 +36,10 @@ def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling:
     total = np.random.default_rng(0).normal(3.0, 1.0, size=(nodes, settings.hidden)).astype(np.float32)
     inputs = NodeInputs(read_features(graph), torch.full((nodes,), -1), (1.0,))
     steps = GapRecipe().steps([net.eval() for net in networks], inputs, settings)
-    _, row = carry_out(steps, train=lambda stage: None, add=lambda stage: torch.from_numpy(total))
+    shares = torch.zeros(nodes, len(graph.schema.classes))
+    _, row = carry_out(
+        steps, train=lambda stage: None, expect=lambda stage: shares, add=lambda stage: torch.from_numpy(total)
+    )
     unit = total / np.linalg.norm(total, axis=1, keepdims=True)
     if scaling == "standard":
         centred = unit - unit.mean(axis=0)
@@ -48,15 +59,44 @@ def test_rows_say_labels_of_who_trains_and_are_no_longer_than_before(kind: Any) 
         row_sets.append(stage.rows)
         return torch.zeros_like(stage.rows)
 
-    own, _ = carry_out(kind.recipe.steps(networks, inputs, settings), train=lambda stage: None, add=add)
-    (rows,) = row_sets
     classes = len(graph.schema.classes)
+    own, _ = carry_out(
+        kind.recipe.steps(networks, inputs, settings),
+        train=lambda stage: None,
+        expect=lambda stage: torch.full((nodes, classes), 1 / classes),
+        add=add,
+    )
+    (rows,) = row_sets
     assert rows.shape == (nodes, kind.recipe.columns(settings, graph.schema)) == (nodes, settings.hidden + classes)
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(nodes))
     label_columns = rows[:, -classes:]
     torch.testing.assert_close(label_columns[labels >= 0], corners(classes)[labels[labels >= 0]] / 2**0.5)
     assert float(label_columns[labels < 0].norm(dim=1).max()) < 0.5  # what an untrained network expects is no class
-    assert own.shape[1] in (settings.hidden, graph.schema.dimension)
+    assert own.shape[1] in (classes, graph.schema.dimension)
+
+
+def test_what_is_expected_of_who_trains_does_not_follow_from_their_own_label() -> None:
+    """A network fits its own people more closely than others: what it says of them would be trusted too much."""
+    graph, split, settings = cm.graph(), cm.split_of(cm.graph()), GapSettings(hops=1, epochs=5)
+    people = read_people(graph, split)
+    person = int(people.train[0])
+
+    def fresh() -> torch.nn.Module:
+        return build_seeded(lambda: GapRecipe().networks(settings, graph.schema, batch_norm=True)[0], 0)
+
+    said = []
+    for label in range(2):
+        labels = people.labels.clone()
+        labels[person] = label
+        asked = replace(people, labels=labels)
+        trained = fresh()
+        rows, judges = (rows_for(trained, [people.features], asked, who) for who in (people.train, people.val))
+        train_openly(trained, rows, judges, settings)
+        unseen = unseen_shares(fresh, trained, [people.features], asked, settings)
+        said.append((unseen[person], shares_of(trained, [people.features])[person], unseen[people.train[1]]))
+        torch.testing.assert_close(unseen.sum(dim=1), torch.ones(people.nodes))
+    assert torch.equal(said[0][0], said[1][0])
+    assert not torch.equal(said[0][1], said[1][1]) and not torch.equal(said[0][2], said[1][2])
 
 
 def test_rows_are_as_published_where_labels_may_not_be_said() -> None:

@@ -68,7 +68,8 @@ _POOLING = {
     "rows": Option(
         None,
         str,
-        "labelled: rows that are summed say public labels of training nodes too; published: what features say alone; "
+        "labelled: rows that are summed say public labels of training nodes too, and what features say of a training "
+        "node itself is learned on other nodes; published: what features say alone; "
         "default: labelled, with unit node, queries or weights published",
         within=ROWS,
     ),

@@ -4,15 +4,17 @@
     hops        S_k = A^T R_{k-1} + N(0, sigma_k^2),  k = 1..K                  the one place that reads edges
                 R_0 = unit( X_0 | corner of a public label, or the mean corner that is expected )
                 R_k = X_k = unit( unit(S_k) - m ),  m its mean over all nodes
-    classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
+    classifier  a perceptron over E, X_1..X_K, trained and asked as often as one likes
+                E = mean corner that features lead to expect, of a training node by encoders that it did not train
     prediction  the classifier, or its pool with encoders, see `methods.curator.pooled`
 
 Each sum and its noise come from `aggregation.perturbed.PerturbedSum.perturb`. Where edges are protected, encoder and
 classifier cost nothing; where nodes are, both train by private gradient descent and are charged. Sums, not means: a
 mean divides by a private degree. m is ours, post-processing of the noisy sums: where people have many neighbours all
 sums point almost the same way, and the next sum would add up little but that. So is the label in R_0, which is public
-where edges are the unit: no encoder of features tells what features do not say. As published, and where nodes are
-protected, m is 0 and R_0 = X_0: a node's row is for that node alone, and a mean would show it to everybody. Source:
+where edges are the unit: no encoder of features tells what features do not say. So is E: X_0 holds its own people's
+labels by heart, and a classifier that learns from it reads little else. As published, and where nodes are protected, m
+is 0, R_0 = X_0 and E = X_0: a node's row is for that node alone, and a mean would show it to everybody. Source:
 Sajadmanesh, Shamsabadi, Bellet, Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the
 unit that is named, exactly.
 """
@@ -31,9 +33,9 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import LITTLE_NOISE, CuratorSettings, GapOptions, GapSettings
-from graphveil.methods.curator.stages.encoder import encoded, encoder_for, sent
+from graphveil.methods.curator.stages.encoder import encoded, encoder_for, expected_corners, sent
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, Expect, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
 from graphveil.models.names import encoder_size, hop_classifier_size, pair_attention_size
 from graphveil.runtime.late import torch
@@ -50,11 +52,10 @@ class GapRecipe(Recipe):
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         hidden, classes = settings.hidden, len(schema.classes)
-        widths = [hidden, *[self.columns(settings, schema)] * settings.hops]
         return [
             encoder_for(settings, schema, batch_norm=batch_norm),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
-            models.HopClassifier(widths, hidden, classes, batch_norm=batch_norm),
+            models.HopClassifier(_read(settings, schema), hidden, classes, batch_norm=batch_norm),
         ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
@@ -62,7 +63,7 @@ class GapRecipe(Recipe):
         return [
             encoder_size(schema.dimension, hidden, classes),
             *([pair_attention_size(hidden, classes)] if settings.weights == ATTENTION else []),
-            hop_classifier_size([hidden, *[self.columns(settings, schema)] * settings.hops], hidden, classes),
+            hop_classifier_size(_read(settings, schema), hidden, classes),
         ]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
@@ -74,12 +75,15 @@ class GapRecipe(Recipe):
         return [logits_of(networks[0], [features]), logits_of(networks[-1], parts)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Train the encoder, sum K times, and return X_0..X_K."""
+        """Train the encoder, sum K times, and return E, X_1..X_K."""
         yield Train(0, [inputs.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
         own, encoder = cast(GapSettings, settings), networks[0]
-        parts = [encoded(encoder, inputs.features)]
-        row = sent(own, encoder, [inputs.features], parts[0], inputs.labels)
+        rows = encoded(encoder, inputs.features)
+        row = sent(own, encoder, [inputs.features], rows, inputs.labels)
+        if own.rows == "labelled":
+            rows = expected_corners((yield Expect(0, [inputs.features])))
+        parts = [rows]
         for hop in range(1, settings.hops + 1):
             total = cast(torch.Tensor, (yield AddUp(row, hop)))
             # Post-processing of a noisy sum, and what bounds the next one again.
@@ -88,6 +92,13 @@ class GapRecipe(Recipe):
                 row = unit_rows(row - row.double().mean(dim=0).float())
             parts.append(row)
         return list(parts)
+
+
+def _read(settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+    """Return the columns of what the classifier reads: of a node itself, and of each noisy sum."""
+    own = cast(GapSettings, settings)
+    first = len(schema.classes) if own.rows == "labelled" else own.hidden
+    return [first, *[own.summed(schema)] * own.hops]
 
 
 def width_for(epsilon: float, unit: str | None) -> int:
@@ -99,7 +110,7 @@ def width_for(epsilon: float, unit: str | None) -> int:
 
 
 class GAP(StagedEstimator):
-    """GAP, see `StagedEstimator`; `publish` gives X_0..X_K.
+    """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K.
 
     Args:
 

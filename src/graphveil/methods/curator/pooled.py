@@ -85,9 +85,12 @@ def pools(settings: CuratorSettings) -> bool:
     return isinstance(settings, PooledSettings) and settings.pooling == "stages"
 
 
-def layers_of_pool(settings: CuratorSettings) -> list[int]:
-    """Return the layers of the encoder in the pool, counted in the hidden width of the other networks."""
-    return [max(1, 2 * WIDE // settings.hidden)] if pools(settings) else []
+def layers_beside(settings: CuratorSettings, first: int) -> list[int]:
+    """Return the layers of what is trained beside a recipe's networks, counted in their hidden width: its first one, of
+    so many layers, again without each of three parts of the people, and the encoder in the pool.
+    """
+    says = isinstance(settings, PooledSettings) and settings.rows == "labelled"
+    return [*([2 * first] if says else []), *([max(1, 2 * WIDE // settings.hidden)] if pools(settings) else [])]
 
 
 def wide_encoder(settings: CuratorSettings, schema: GraphSchema) -> models.Encoder:

@@ -1,15 +1,16 @@
 """ProGAP: noisy sums in stages, each of rows that were learned anew on the sums before.
 
-    stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j one layer over X_0, two layers over each noisy sum;
-                earlier layers go on training
+    stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j two layers over X_j; earlier layers go on training
+                h_0 one layer over the features, from stage 1 on over E, the mean corner that stage 0 expects, of a
+                training node as it is learned from others, see GAP
     hop i + 1   X_{i+1} = A^T R_i + N(0, sigma^2)                               the one place that reads edges
                 R_i = unit( h_i | corner of a public label, or the mean corner that stage i expects ), see GAP
-    prediction  stage K over the features X_0 and the noisy sums X_1..X_K, or its pool with the stages before, see
+    prediction  stage K over E and the noisy sums X_1..X_K, or its pool with the stages before, see
                 `methods.curator.pooled`
 
-Its K sums cost what GAP's K sums cost. Where nodes are protected every stage trains by private gradient descent and is
-charged. Source: Sajadmanesh, Gatica-Perez, "ProGAP: Progressive Graph Neural Networks with Differential Privacy
-Guarantees", WSDM 2024, arXiv 2304.08928.
+Its K sums cost what GAP's K sums cost. As published, and where nodes are protected, E is the features; there every
+stage trains by private gradient descent and is charged. Source: Sajadmanesh, Gatica-Perez, "ProGAP: Progressive Graph
+Neural Networks with Differential Privacy Guarantees", WSDM 2024, arXiv 2304.08928.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import UNPOOLED, settled
 from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
-from graphveil.methods.curator.stages.encoder import sent, stage_for
+from graphveil.methods.curator.stages.encoder import expected_corners, sent, stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, Expect, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
 from graphveil.models.names import stage_size
 from graphveil.runtime.late import torch
@@ -55,9 +56,10 @@ class ProgapRecipe(Recipe):
         return [1 + 2 * stage for stage in range(hops + 1)]
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
-        """A stage goes on from the layers of the one before it."""
-        if which:
-            cast(models.Stage, networks[which]).go_on(networks[which - 1])
+        """A stage goes on from the layers of the one before it that read the same."""
+        own, earlier = (cast(models.Stage, networks[number]) for number in (which, which - 1))
+        if which and own.widths[0] == earlier.widths[0]:
+            own.go_on(earlier)
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         return cast(ProgapSettings, settings).summed(schema)
@@ -65,11 +67,12 @@ class ProgapRecipe(Recipe):
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
-        return [logits_of(network, parts[: stage + 1]) for stage, network in enumerate(networks)]
+        read: list[Sequence[FeatureBlock]] = [[features], *(parts[:stage] for stage in range(2, len(networks) + 1))]
+        return [logits_of(network, each) for network, each in zip(networks, read, strict=True)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
-        parts: list[FeatureBlock] = [inputs.features]
+        """Train all stages but the last, with a sum after each, and return E, or the features, and X_1..X_K."""
+        own, parts = cast(ProgapSettings, settings), cast("list[FeatureBlock]", [inputs.features])
         for number in range(settings.hops):
             stage = cast(models.Stage, networks[number])
             yield Train(number, parts)
@@ -77,7 +80,9 @@ class ProgapRecipe(Recipe):
                 # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
                 # what the first does.
                 rows = stage.embed(blocks(parts, device=device_of(stage)))
-            rows = sent(cast(ProgapSettings, settings), stage, parts, rows, inputs.labels)
+            rows = sent(own, stage, parts, rows, inputs.labels)
+            if number == 0 and own.rows == "labelled":
+                parts = [expected_corners((yield Expect(0, parts)))]
             # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))
@@ -85,9 +90,12 @@ class ProgapRecipe(Recipe):
 
 
 def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
-    """Return the widths of what each stage reads: the features, and a noisy sum more than the stage before."""
-    summed = cast(ProgapSettings, settings).summed(schema)
-    return [[schema.dimension, *([summed] * stage)] for stage in range(settings.hops + 1)]
+    """Return the widths of what each stage reads: the features, or classes that the first stage makes of them, and a
+    noisy sum more than the stage before.
+    """
+    own = cast(ProgapSettings, settings)
+    first = len(schema.classes) if own.rows == "labelled" else schema.dimension
+    return [[schema.dimension], *([first, *[own.summed(schema)] * stage] for stage in range(1, settings.hops + 1))]
 
 
 def hops_for(epsilon: float, unit: str | None) -> int:

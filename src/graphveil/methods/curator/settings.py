@@ -274,7 +274,8 @@ class PooledSettings(CuratorSettings):
         pooling: "stages" pools them with an encoder of features where validation labels are surely likelier so, see
             `methods.curator.pooled`; "none" leaves the last network's prediction as it is.
         rows: "labelled": a row that is summed says a training node's class beside what was learned of features, see
-            `stages.encoder.labelled`; "published": it says the latter alone.
+            `stages.encoder.sent`, and of a node itself is read what features lead to expect, see
+            `stages.training.unseen_shares`; "published": neither.
     """
 
     pooling: str = "stages"

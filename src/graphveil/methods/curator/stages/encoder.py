@@ -84,6 +84,12 @@ def sent(
     return unit_rows(torch.cat([unit_rows(rows), says.to(rows)], dim=1))
 
 
+def expected_corners(shares: Tensor | None) -> Tensor:
+    """Return the mean corner [n, c] of shares of classes [n, c]: what is read of a node itself beside noisy sums."""
+    given = cast(torch.Tensor, shares)
+    return given @ corners(given.shape[1])
+
+
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
     """Refuse another unit than one undirected edge, a tuning, and queries."""
     if privacy.unit not in (None, "edge"):

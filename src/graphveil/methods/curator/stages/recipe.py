@@ -33,11 +33,11 @@ from graphveil.methods.base.storage import (
 )
 from graphveil.methods.curator.entries import CURATOR_HELP
 from graphveil.methods.curator.nearest import with_nearest
-from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, scores_of, wide_encoder
+from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
 from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
-from graphveil.methods.curator.stages.stages import NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
+from graphveil.methods.curator.stages.stages import Expect, NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
@@ -54,9 +54,11 @@ from graphveil.methods.curator.stages.training import (
     read_people,
     require_usable,
     rows_for,
+    shares_of,
     train_openly,
     train_with_noise,
     training_rows,
+    unseen_shares,
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
@@ -180,9 +182,16 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
                 self._train(networks[stage.which], stage.which, stage.parts, people, noise, randomness, tell)
             )
 
+        def expect(stage: Expect) -> Tensor:
+            # Trained in the open, as the network itself is: a recipe asks for it where edges alone are protected.
+            def fresh() -> nn.Module:
+                return self._fresh(schema)[stage.which]
+
+            return unseen_shares(fresh, networks[stage.which], stage.parts, people, self.settings)
+
         add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
         inputs = NodeInputs(people.features, people.taught, noise.sigmas)
-        parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, add=add)
+        parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, expect=expect, add=add)
         void = None if self.privacy.public else randomness.void
         return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
@@ -355,7 +364,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     @property
     def layers(self) -> list[int]:
         """The layers over hidden columns of each network."""
-        return [*self.recipe.layers(self.settings.hops), *layers_of_pool(self.settings)]
+        own = self.recipe.layers(self.settings.hops)
+        return [*own, *layers_beside(self.settings, own[0])]
 
     @property
     def w_max(self) -> float:
@@ -460,7 +470,12 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         # Labels are not read, not even where a graph has some: no price was stated for them.
         inputs = NodeInputs(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
         stages = self.recipe.steps(read.networks, inputs, self.settings)
-        parts = carry_out(stages, train=lambda stage: None, add=self._sums(read))
+        parts = carry_out(
+            stages,
+            train=lambda stage: None,
+            expect=lambda stage: shares_of(read.networks[stage.which], stage.parts),
+            add=self._sums(read),
+        )
         return torch.softmax(scores_of(self.recipe, read.networks, inputs.features, parts, self.pool), dim=1)
 
     def _require_own(self, published: Published) -> None:

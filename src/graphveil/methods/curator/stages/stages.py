@@ -1,7 +1,7 @@
 """What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
 
     steps = recipe.steps(networks, inputs, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
-    carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
+    carry_out(steps, train=..., expect=..., add=...)  the run, which trains, pays and adds noise, or only adds
 
 A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
 """
@@ -40,6 +40,16 @@ class Train:
 
 
 @dataclass(frozen=True)
+class Expect:
+    """Say which classes a trained network expects of every node, and of a training node networks that it did not train:
+    its number, and what it reads of every node. Answered with shares [n, c].
+    """
+
+    which: int
+    parts: Sequence[FeatureBlock]
+
+
+@dataclass(frozen=True)
 class AddUp:
     """Sum rows [n, c] over neighbours, behind noise; answered with the sums. `hop` counts from 1."""
 
@@ -63,8 +73,9 @@ class NodeInputs:
 
 #: Rows [n, c] and the number of a hop -> noisy sums [n, c].
 Sum: TypeAlias = "Callable[[AddUp], torch.Tensor]"
-#: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
-Steps: TypeAlias = "Generator[Train | AddUp, torch.Tensor | None, list[FeatureBlock]]"
+#: Answers: the sums [n, c] of `AddUp`, the shares of `Expect`, None for `Train`; what comes out is what the last
+#: network reads of every node.
+Steps: TypeAlias = "Generator[Train | Expect | AddUp, torch.Tensor | None, list[FeatureBlock]]"
 
 
 class Recipe(Protocol):
@@ -118,12 +129,16 @@ class Recipe(Protocol):
         """
 
 
-def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Sum) -> list[FeatureBlock]:
+def carry_out(
+    steps: Steps, *, train: Callable[[Train], None], expect: Callable[[Expect], Tensor], add: Sum
+) -> list[FeatureBlock]:
     """Carry out the stages of a recipe, and return what the last network reads of every node.
 
     Args:
         steps: of `Recipe.steps`, not begun.
         train: trains a network; does nothing in a query, whose networks are trained.
+        expect: returns shares [n, c] of the classes; in a query those of the network itself, which trained on nobody
+            in it.
         add: returns noisy sums [n, c] over neighbours.
     """
     answer: Tensor | None = None
@@ -136,6 +151,8 @@ def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Sum) -> list
             return parts
         if isinstance(step, AddUp):
             answer = add(step)
+        elif isinstance(step, Expect):
+            answer = expect(step)
         else:
             train(step)
             answer = None

@@ -46,6 +46,8 @@ _OTHER_WEIGHTS = ", ".join(kind for kind in WEIGHT_KINDS if kind != ATTENTION)
 _ON_GPU = ("gap", "progap", "node-sums")
 #: More numbers than these are not made dense at a time (2 GB).
 MOST_DENSE = 500_000_000
+#: Parts of the people who train: what a network expects of each part is learned on the others.
+_FOLDS = 3
 #: Nodes that a trained network reads at once.
 _AT_ONCE = 1 << 18
 
@@ -422,6 +424,39 @@ def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     """Return a network's logits [n, c] of all nodes, on the CPU."""
     network.eval()
     return of_all(network, parts, device_of(network)).cpu()
+
+
+def shares_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
+    """Return the class shares [n, c] that a network expects of all nodes, on the CPU."""
+    return torch.softmax(logits_of(network, parts), dim=1)
+
+
+def unseen_shares(
+    fresh: Callable[[], nn.Module],
+    trained: nn.Module,
+    parts: Sequence[FeatureBlock],
+    people: NodeData,
+    settings: CuratorSettings,
+) -> Tensor:
+    """Return the class shares [n, c] that features lead to expect, of each training node by a network that it did not
+    train: a network knows its own by heart, and who learns from what it says of them trusts it too much everywhere.
+
+    Args:
+        fresh, trained: builds the network, untrained; the same one, trained on all.
+        parts, people, settings: what it reads of every node, who they are, and how it is trained, without noise.
+    """
+    shares = shares_of(trained, parts)
+    # Of fewer a network would learn nothing.
+    if len(people.train) < 2 * _FOLDS:
+        return shares
+    for fold in range(_FOLDS):
+        held = torch.arange(len(people.train)) % _FOLDS == fold
+        network = fresh()
+        rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train[~held], people.val))
+        train_openly(network, rows, judges, settings)
+        left_out = people.train[held]
+        shares[left_out] = shares_of(network, parts)[left_out]
+    return shares
 
 
 def of_all(
