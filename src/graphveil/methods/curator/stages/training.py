@@ -450,11 +450,10 @@ def unseen_shares(
     if len(people.train) < 2 * _FOLDS:
         return shares
     for fold in range(_FOLDS):
-        held = torch.arange(len(people.train)) % _FOLDS == fold
-        network = fresh()
-        rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train[~held], people.val))
+        in_fold = torch.arange(len(people.train)) % _FOLDS == fold
+        network, left_out = fresh(), people.train[in_fold]
+        rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train[~in_fold], people.val))
         train_openly(network, rows, judges, settings)
-        left_out = people.train[held]
         shares[left_out] = shares_of(network, parts)[left_out]
     return shares
 
