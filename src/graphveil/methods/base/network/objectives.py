@@ -246,14 +246,14 @@ def true_score(predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None 
     Raises:
         InputError: anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
     """
-    known = known_labels(graph)
-    counted = known if mask is None else torch.as_tensor(mask)
-    if counted.dtype != torch.bool or counted.shape != known.shape:
+    labelled = known_labels(graph)
+    counted = labelled if mask is None else torch.as_tensor(mask)
+    if counted.dtype != torch.bool or counted.shape != labelled.shape:
         what = f"mask: {str(counted.dtype).removeprefix('torch.')} {list(counted.shape)}"
-        allowed = f"bool [{len(known)}], the nodes that count; true labels are read from the graph"
+        allowed = f"bool [{len(labelled)}], the nodes that count; true labels are read from the graph"
         raise InputError(what, where="score", allowed=allowed)
-    labelled = counted & known
-    if not labelled.any():
+    counted = counted & labelled
+    if not counted.any():
         raise InputError("no node that counts has a label", where="score", allowed="a graph with true labels")
-    labels, true = predict()[labelled], graph.y[labelled]
+    labels, true = predict()[counted], graph.y[counted]
     return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())
