@@ -28,10 +28,11 @@ split = "part"
 """
 
 
-def people(folder: Path, *, sparse: bool = False, parquet: bool = False) -> Path:
-    """A folder of twenty people."""
+def people(folder: Path, *, sparse: bool = False, parquet: bool = False, private_edges: bool = False) -> Path:
+    """A folder of twenty people; everybody knows their edges, or every second one."""
     folder.mkdir(parents=True)
-    more = 'public_edges = "public"\n' + ("dimension = 4\n" if sparse else 'features = ["x", "y"]\nlabel = "label"\n')
+    more = 'public_edges = "public"\n' if private_edges else ""
+    more += "dimension = 4\n" if sparse else 'features = ["x", "y"]\nlabel = "label"\n'
     (folder / "graph.toml").write_text(TOML + more)
     parts = ("train", "train", "val", "test")
     lines = [f"p{n},{n % 3 / 2},{n % 5 / 4},{'ab'[n % 2]},{parts[n % 4]}" for n in range(20)]
@@ -41,8 +42,10 @@ def people(folder: Path, *, sparse: bool = False, parquet: bool = False) -> Path
         entries = [f"p{n},{(n * 3) % 4},{n % 4 / 3}" for n in range(20)]
         (folder / "features.csv").write_text("\n".join(["id,feature,value", *entries]) + "\n")
     (folder / "nodes.csv").write_text("\n".join([head, *lines]) + "\n")
-    ends = [f"p{n},p{(n + 1) % 20},{'true' if n % 2 else 'false'}" for n in range(20)]
-    (folder / "edges.csv").write_text("\n".join(["source,target,public", *ends]) + "\n")
+    head, ends = "source,target", [f"p{n},p{(n + 1) % 20}" for n in range(20)]
+    if private_edges:
+        head, ends = f"{head},public", [f"{end},{'true' if n % 2 else 'false'}" for n, end in enumerate(ends)]
+    (folder / "edges.csv").write_text("\n".join([head, *ends]) + "\n")
     if parquet:
         import polars
 
@@ -181,8 +184,8 @@ def numbers(folder: Path, rng: random.Random) -> list[Words]:
 
 def targets(base: Path) -> list[Target]:
     """All of them, made once under `base`."""
-    plain, sparse = people(base / "people"), people(base / "sparse", sparse=True)
-    packed = people(base / "packed", parquet=True)
+    plain, partly = people(base / "people"), people(base / "partly", private_edges=True)
+    sparse, packed = (people(base / name, **{name: True}, private_edges=True) for name in ("sparse", "parquet"))
     network = ("--epochs", 1, "--set", "hidden=4", "--epsilon-x", 1, "--epsilon-y", 1)
     runs = {
         "lpgnn": run_of("lpgnn", plain, base / "lpgnn", *network),
@@ -191,7 +194,7 @@ def targets(base: Path) -> list[Target]:
     }
     old = old_run(runs["lpgnn"], base / "old")
     released = base / "released"
-    assert main(["release", "edge-rand", str(plain), "--epsilon-a", "1", "-o", str(released)]) == 0
+    assert main(["release", "edge-rand", str(partly), "--epsilon-a", "1", "-o", str(released)]) == 0
     parties = _federation(base, plain)
     describe = _describing
     elsewhere = sources(base / "sources", plain)
@@ -199,7 +202,7 @@ def targets(base: Path) -> list[Target]:
     files = ("model.safetensors",)
     models = [Target(f"model {name}", path, files, _predicting(plain), resealed) for name, path in olds.items()]
     return [
-        Target("own csv", plain, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
+        Target("own csv", partly, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
         Target("own sparse", sparse, ("*.toml", "*.csv"), describe, accepted=same_after_rewriting),
         Target("own parquet", packed, ("*.parquet",), describe, accepted=same_after_rewriting),
         Target("undeclared", elsewhere / "undeclared", ("*.csv", "*.json"), _declaring),
