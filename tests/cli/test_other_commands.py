@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Terminal
+from tests.flows.kinds import Kind
 from tests.graphs.test_croissant import read, warnings
 from tests.graphs.test_release import published
 
@@ -30,6 +31,13 @@ def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, tr
         again = type_in("predict", trained, "digits", "--out", name)
         assert again.code == 2 and "exists" in again.err
     assert sorted(entry.name for entry in Path.cwd().iterdir()) == ["p.csv", "p.parquet"]
+
+
+def test_a_prediction_of_several_labels_says_that_it_lists_the_likeliest(type_in: Terminal) -> None:
+    Kind("several", labels="several", private=(), people=30).write(Path("town"))
+    assert type_in("train", "mlp", "town", "--epochs", "1", "--no-controls", "--out", "run").code == 0
+    text = " ".join(type_in("predict", "run").out.split())
+    assert "each node is listed under its likeliest label; all labels with p above 0.5 (--out) are what F1" in text
 
 
 @pytest.mark.slow  # whole commands

@@ -133,8 +133,8 @@ class Ground:
 
     @property
     def split(self) -> tuple[str, ...]:
-        """The option that takes the declared split, where there is one."""
-        return ("--split", "declared") if self.kind.split and self.kind.source == "folder" else ()
+        """The option that takes the declared split, where there is one that leaves a label to measure by."""
+        return ("--split", "declared") if self.kind.split in ("whole", "one class") else ()
 
     @property
     def edges(self) -> str:
