@@ -127,7 +127,7 @@ class Ground:
 
     def asking(self, method: str) -> tuple[str, ...]:
         """The question that answer-pool puts to people without a label."""
-        named = self.kind.columns == "form" and not self.kind.source.startswith("social")
+        named = self.kind.columns in ("form", "gaps") and not self.kind.source.startswith("social")
         question = "car" if named else "0>=0.5"
         return ("--set", f"question={question}") if method == "answer-pool" else ()
 

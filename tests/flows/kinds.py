@@ -29,7 +29,7 @@ MISSING: Final = {
     "income": "{ number = [0, 9000], missing = 2000 }",
     "district": '{ category = ["old town", "harbour", "north"], missing = "own category" }',
     "degree": '{ ordinal = ["none", "school", "university"], missing = "school" }',
-    "car": '{ yes-no = true, missing = "own category" }',
+    "car": '{ yes-no = true, missing = "no" }',
 }
 Row = dict[str, object]
 Pair = tuple[int, int]

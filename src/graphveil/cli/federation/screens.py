@@ -161,7 +161,7 @@ def _joining(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "trips" in plan:
         alignment, messages = (seconds(plan[f"seconds_{part}"]) for part in ("alignment", "prediction"))
         facts += f"; at most {messages} on that line, alignment {alignment}"
-    price = "no privacy"
+    price = "epsilon inf: nothing is hidden"
     if math.isfinite(plan["epsilon"]):
         noise = _guess(plan) if "keep" in plan else f"noise sigma {plan['sigma'] * plan['clip']:.3g} a coordinate"
         delta = f"at delta {rounded_up(plan['delta'])}" if plan["delta"] else "with no delta"
