@@ -23,11 +23,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, quantise, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise, unit_rows
 from graphveil.aggregation.sparse import Rows
 from graphveil.engine import Blocks
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import Randomness, SecureRandomness
+from graphveil.privacy import SecureRandomness
 from timing import processor
 
 #: Columns of a product of labels, and of one of an epoch.
@@ -68,25 +68,20 @@ def works(rows: ReceiverRows, columns: int, sigma: float) -> Works:
     one, several = (PerturbedSum(sigmas=(sigma,) * hops, w_max=rows.w_max) for hops in (1, HOPS))
     bits = one.row_bits(rows.weight_bits)
     steps = sigma * 2.0 ** (bits + rows.weight_bits)
-    noise, out = RoundedNormal(steps, math.ceil(12 * steps)), np.zeros_like(x.numpy())
-    grid, sums = quantise(x, bits=bits, narrow=True), torch.from_numpy(out)
+    noise, rooms = RoundedNormal(steps, math.ceil(12 * steps)), [np.zeros_like(x.numpy()) for _ in range(HOPS + 1)]
+    grid, out, sums = quantise(x, bits=bits, narrow=True), rooms[-1], torch.from_numpy(rooms[-1])
     return {
         **products(rows, x),
-        "hop": lambda: unit_rows(one.perturb(rows, x, 1, source)),
-        "three hops": lambda: three(several, rows, x, source),
-        "  rows to the grid": lambda: quantise(x, bits=bits, narrow=True),
+        "hop, memory of the caller's": lambda: unit_rows(one.perturb(rows, x, 1, source, out=out), out=out),
+        "hop, fresh memory": lambda: unit_rows(one.perturb(rows, x, 1, source)),
+        "three hops, memory of the caller's": lambda: propagate_privately(several, rows, x, source, out=rooms),
+        "three hops, fresh memory": lambda: propagate_privately(several, rows, x, source),
+        "  rows to the grid": lambda: quantise(x, bits=bits, narrow=True, over=grid),
         "  exact sums": lambda: [rows.sums(grid, part.rows, out=sums[part.rows]) for part in Blocks.of(nodes, columns)],
         "  noise": lambda: noise.add_to(out.reshape(-1), source),
-        "  rows to length 1": lambda: unit_rows(sums),
+        "  rows to length 1": lambda: unit_rows(sums, out=out),
         **{name: work for width in NARROW for name, work in products(rows, x[:, :width].contiguous()).items()},
     }
-
-
-def three(perturbed: PerturbedSum, rows: ReceiverRows, x: Tensor, source: Randomness) -> Tensor:
-    """Return rows after all hops, each scaled to length 1."""
-    for hop in range(1, perturbed.hops + 1):
-        x = unit_rows(perturbed.perturb(rows, x, hop, source))
-    return x
 
 
 def products(rows: ReceiverRows, x: Tensor) -> Works:

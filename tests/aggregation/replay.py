@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately
 from graphveil.aggregation.grid import GridRows
-from graphveil.engine import LOCAL, Engine
+from graphveil.aggregation.perturbed import Hops
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SeededRandomness
 
@@ -27,29 +27,12 @@ class Trace:
     outputs: list[Tensor] = field(default_factory=list)
 
 
-def private_hops(
-    perturbed: PerturbedSum,
-    rows: ReceiverRows,
-    x: Tensor,
-    randomness: Randomness,
-    *,
-    normalise: bool = True,
-    engine: Engine = LOCAL,
-) -> list[Tensor]:
-    """Unit rows of x, and each noisy hop over the one before it, as methods take them: scaled (GAP) or not (ProGAP)."""
-    layers = [unit_rows(x)]
-    for hop in range(1, perturbed.hops + 1):
-        noisy = perturbed.perturb(rows, layers[-1], hop, randomness, engine=engine)
-        layers.append(unit_rows(noisy) if normalise else noisy)
-    return layers
-
-
 def record(
     perturbed: PerturbedSum, rows: ReceiverRows, x: Tensor, *, frozen: Trace | None = None, seed: int = 0
 ) -> Trace:
     """Propagate once; with `frozen`, every hop answers what it answered then."""
     trace = Trace()
-    sums, add_to, perturb = ReceiverRows.sums, RoundedNormal.add_to, PerturbedSum.perturb
+    sums, add_to, perturb = ReceiverRows.sums, RoundedNormal.add_to, Hops.perturb
 
     def watched_sums(self: ReceiverRows, values: GridRows, *receivers: slice, out: Tensor | None = None) -> object:
         result = sums(self, values, *receivers, out=out)
@@ -62,7 +45,7 @@ def record(
         trace.noise.append((self.sigma, self.limit, totals.size))
         add_to(self, totals, randomness)
 
-    def watched_perturb(self: PerturbedSum, *arguments: object, **named: object) -> Tensor:
+    def watched_perturb(self: Hops, *arguments: object, **named: object) -> Tensor:
         answer = perturb(self, *arguments, **named)  # type: ignore[arg-type]
         if frozen is not None:
             answer = frozen.released[len(trace.released)]
@@ -72,8 +55,8 @@ def record(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ReceiverRows, "sums", watched_sums)
         patch.setattr(RoundedNormal, "add_to", watched_add)
-        patch.setattr(PerturbedSum, "perturb", watched_perturb)
-        trace.outputs = private_hops(perturbed, rows, x, SeededRandomness(seed))
+        patch.setattr(Hops, "perturb", watched_perturb)
+        trace.outputs = propagate_privately(perturbed, rows, x, SeededRandomness(seed))
     return trace
 
 

@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, quantise
+from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise
 from graphveil.aggregation.perturbed import noisy_sums
 from graphveil.engine import Blocks
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockNoise, SeededRandomness
-from tests.aggregation.replay import private_hops
 from tests.pretended import pretended_gpu
 
 N, COLUMNS = 300, 7
@@ -52,9 +51,9 @@ def test_a_hop_has_the_same_bits(weighted: bool) -> None:
 def test_hops_one_after_the_other_have_the_same_bits() -> None:
     """What is normalised between them too: the lengths of rows are the same on every processor."""
     for hop in (HOP, replace(HOP, sigmas=(0.0, 4.0))):
-        expected = private_hops(hop, rows(), features(), SeededRandomness(3))
+        expected = propagate_privately(hop, rows(), features(), SeededRandomness(3))
         with pretended_gpu():
-            layers = private_hops(hop, rows(), features().to("cuda"), SeededRandomness(3))
+            layers = propagate_privately(hop, rows(), features().to("cuda"), SeededRandomness(3))
             assert all(torch.equal(layer.cpu(), other) for layer, other in zip(layers, expected, strict=True))
 
 

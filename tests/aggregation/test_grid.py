@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis.extra.numpy as arrays
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphveil.aggregation import grid, quantise, unit_rows
+from graphveil.engine import create
 from graphveil.errors import InputError
 
 ANY = arrays.arrays(np.float32, (5, 7), elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
@@ -103,8 +105,8 @@ def test_whatever_comes_in_the_loop_finds_what_torch_does(x: np.ndarray) -> None
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 3, 16, 31, 32, 33, 64, 100])
-def test_the_loop_finds_the_bits_of_torch(columns: int, threads: Callable[[int], None]) -> None:
-    """At every length and width, in any layout and precision, in several blocks and threads."""
+def test_the_loop_finds_the_bits_of_torch(columns: int, tmp_path: Path, threads: Callable[[int], None]) -> None:
+    """At every length and width, in any layout and precision, in several blocks and threads, in place and on disk."""
     rows = many_rows()[:, torch.arange(columns) % 33] * torch.linspace(0.5, 2.0, columns)
     rows[5::7] = math.nan
     for x in (rows, rows.double(), rows.half(), rows.T.contiguous().T, rows[::3], rows[:0]):
@@ -113,6 +115,16 @@ def test_the_loop_finds_the_bits_of_torch(columns: int, threads: Callable[[int],
             for setting in SETTINGS if x is rows else SETTINGS[:1]:
                 assert alike(both_roads(lambda: quantise(x, **setting).values))  # noqa: B023
             assert alike(both_roads(lambda: unit_rows(x)))  # noqa: B023
+    if columns:
+        stored = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
+
+        def in_place(out: np.ndarray) -> Tensor:
+            out[:] = rows.numpy()
+            return unit_rows(torch.from_numpy(out), out=out).clone()
+
+        for out in (stored, np.empty_like(stored)):
+            assert alike(both_roads(lambda: in_place(out)))  # noqa: B023
+            assert alike((unit_rows(rows), in_place(out)))
 
 
 @pytest.fixture

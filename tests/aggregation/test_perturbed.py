@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, quantise, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, propagate_privately, quantise, unit_rows
 from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists, require_degree
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockNoise, SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of
-from tests.aggregation.replay import allowed, moved, private_hops, record, same_flow, toggled, undirected
+from tests.aggregation.replay import allowed, moved, record, same_flow, toggled, undirected
 
 COLUMNS = 3
 W_MAX = 0.731
@@ -138,7 +138,7 @@ def test_a_bad_row_sends_nothing_and_nothing_else_breaks(bad: float) -> None:
     index, x = next(named_graphs())
     x[0, 1] = bad
     rows = ReceiverRows.of(index, 7)
-    layers = private_hops(PerturbedSum(sigmas=(1.0, 1.0)), rows, x, SeededRandomness(0), normalise=False)
+    layers = propagate_privately(PerturbedSum(sigmas=(1.0, 1.0)), rows, x, SeededRandomness(0), normalise=False)
     assert all(bool(part.isfinite().all()) for part in layers)
 
 
@@ -193,7 +193,7 @@ def test_the_price_counts_the_cut_tails_and_no_noise_hides_nothing() -> None:
     index, x = next(named_graphs())
     bare = PerturbedSum(sigmas=(0.0, 1.0))
     assert bare.mu == bare.epsilon(1e-5, 3) == epsilon_of(bare.event(), 1e-5) == math.inf
-    exact = private_hops(bare, ReceiverRows.of(index, 7), x, SeededRandomness(0), normalise=False)[1]
+    exact = propagate_privately(bare, ReceiverRows.of(index, 7), x, SeededRandomness(0), normalise=False)[1]
     assert torch.allclose(exact[0], torch.tensor([6.0, 0.0, 0.0]), atol=0.01)
 
 
@@ -209,8 +209,8 @@ def test_the_price_counts_the_rounding_of_every_hop_column_and_entry() -> None:
 def test_hops_follow_each_other_with_fresh_noise_in_every_call() -> None:
     index, x = next(named_graphs())
     rows, hidden = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0, 1.5))
-    gap = private_hops(hidden, rows, x, SeededRandomness(4))
-    raw = private_hops(hidden, rows, x, SeededRandomness(4), normalise=False)
+    gap = propagate_privately(hidden, rows, x, SeededRandomness(4))
+    raw = propagate_privately(hidden, rows, x, SeededRandomness(4), normalise=False)
     assert len(gap) == len(raw) == 3
     for normal, plain in zip(gap, raw, strict=True):
         assert torch.allclose(normal, unit_rows(plain), atol=1e-6)
@@ -233,10 +233,10 @@ def test_large_graphs_get_the_bits_of_small_ones(
     x = torch.randn(nodes, columns, generator=torch.Generator().manual_seed(0))
     rows = rows_for(index, x, weighted)
     hidden = PerturbedSum(sigmas=(1.0, 1.5, 3.0), w_max=rows.w_max)
-    small = private_hops(hidden, rows, x, SeededRandomness(1), normalise=normalise)
+    small = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise)
     monkeypatch.setattr(grid, "FEW", -1)
     for engine in (LOCAL, LocalEngine(3)):
-        large = private_hops(hidden, rows, x, SeededRandomness(1), normalise=normalise, engine=engine)
+        large = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise, engine=engine)
         assert all(torch.equal(*pair) for pair in zip(small, large, strict=True))
 
 

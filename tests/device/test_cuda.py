@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, quantise, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise, unit_rows
 from graphveil.errors import InputError
 from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
@@ -13,7 +13,6 @@ from graphveil.privacy import BlockNoise, SeededRandomness
 from graphveil.privacy.source.chacha_kernel import cipher_numbers, keys_on
 from graphveil.privacy.source.randomness import open_stream
 from graphveil.training import PrivateDescent, PrivateSchedule
-from tests.aggregation.replay import private_hops
 from tests.methods.on_gpu import METHODS, fitted
 from tests.training.test_dp_sgd import SCHEDULE, Fixed, perceptron, samples
 
@@ -40,7 +39,7 @@ def test_hops_have_the_bits_of_the_cpu(weighted: bool) -> None:
     rows = ReceiverRows.of(edges, nodes, weights=weights)
     x = torch.randn(nodes, 33, generator=drawn)
     perturbed = PerturbedSum(unit="edge", sigmas=(8.0, 4.0))
-    here, there = (private_hops(perturbed, rows, x.to(d), SeededRandomness(3)) for d in ("cpu", "cuda"))
+    here, there = (propagate_privately(perturbed, rows, x.to(d), SeededRandomness(3)) for d in ("cpu", "cuda"))
     assert all(torch.equal(rows.cpu(), other) for rows, other in zip(there, here, strict=True))
 
 

@@ -14,8 +14,11 @@ import pytest
 import torch
 
 from graphveil.aggregation import (
+    PerturbedSum,
+    ReceiverRows,
     normalised,
     propagate,
+    propagate_privately,
     store_propagation,
     stored_propagation,
 )
@@ -23,6 +26,7 @@ from graphveil.aggregation.sparse import starts_type
 from graphveil.engine import LOCAL, Engine, Mapped, create, room_beside
 from graphveil.errors import InputError
 from graphveil.graphs import normalise_edges
+from graphveil.privacy import SeededRandomness
 
 NODES, COLUMNS = 160_000, 64
 #: Of one array [n, c].
@@ -45,9 +49,9 @@ def place(edges: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def of(place: Path, name: str) -> np.ndarray:
-    """A new array [n, c] on disk."""
-    return create(place / f"{name}.npy", (NODES, COLUMNS), np.float32)
+def of(place: Path, name: str, arrays: int = 1) -> list[np.ndarray]:
+    """New arrays [n, c] on disk."""
+    return [create(place / f"{name} {number}.npy", (NODES, COLUMNS), np.float32) for number in range(arrays)]
 
 
 @contextmanager
@@ -81,13 +85,29 @@ def test_hops_from_file_to_file_are_those_in_memory(
     hops: int, edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]
 ) -> None:
     p, x = normalised(torch.from_numpy(edges), NODES), torch.from_numpy(np.load(place / "x.npy"))
-    stored, out = store_propagation(edges, NODES, tmp_path / "p"), of(tmp_path, "out")
+    stored, (out,) = store_propagation(edges, NODES, tmp_path / "p"), of(tmp_path, "out")
     for engine in engines.values() if hops == 2 else [LOCAL]:
         out[:] = 0
         result = propagate(stored, Mapped(place / "x.npy"), hops, engine=engine, out=out)
         assert torch.equal(result, propagate(p, x, hops))
         assert np.shares_memory(result.numpy(), out)
-    assert {path.name for path in tmp_path.iterdir()} == {"p", "out.npy"}
+    assert {path.name for path in tmp_path.iterdir()} == {"p", "out 0.npy"}
+
+
+def test_private_hops_from_file_to_file_are_those_in_memory(
+    edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]
+) -> None:
+    people = 20_000  # so many blocks as there are workers, and more
+    x = create(tmp_path / "x.npy", (people, COLUMNS), np.float32)
+    x[:] = np.load(place / "x.npy", mmap_mode="r")[:people]
+    hops = PerturbedSum(sigmas=(8.0, 4.0))
+    rows = ReceiverRows.of(torch.from_numpy(edges[:, (edges < people).all(axis=0)]), people)
+    expected = propagate_privately(hops, rows, torch.from_numpy(np.asarray(x)), SeededRandomness(1))
+    for name, engine in engines.items():
+        out = [create(tmp_path / f"{name} {hop}.npy", x.shape, np.float32) for hop in range(3)]
+        source = Mapped(tmp_path / "x.npy")
+        results = propagate_privately(hops, rows, source, SeededRandomness(1), engine=engine, out=out)
+        assert all(map(torch.equal, results, expected))
 
 
 def works(work: Callable[[], object], room: int) -> bool:
@@ -100,12 +120,22 @@ def works(work: Callable[[], object], room: int) -> bool:
 
 
 def what_works(place: Path, tmp_path: Path) -> list[bool]:
-    """Hops with little memory: from file to file, then in memory."""
+    """Hops and private hops with little memory: from file to file, then in memory."""
     p, x = store_propagation(Mapped(place / "edges.npy"), NODES, tmp_path / "p"), Mapped(place / "x.npy")
-    out = of(tmp_path, "out")
-    # What is compiled and kept by allocators is there after a first run.
-    propagate(p, x, 2, out=out)
-    return [works(lambda: propagate(p, x, 2, out=place), WHOLE // 4) for place in (out, None)]  # noqa: B023
+    rows, hidden = ReceiverRows(p.forward.starts, p.forward.indices), PerturbedSum(sigmas=(8.0, 8.0))
+    (out,), private = of(tmp_path, "out"), of(tmp_path, "hop", 3)
+
+    def hops(out: np.ndarray | None) -> object:
+        return propagate(p, x, 2, out=out)
+
+    def noisy(out: list[np.ndarray] | None) -> object:
+        return propagate_privately(hidden, rows, x, SeededRandomness(1), out=out)
+
+    # What is compiled, tabulated and kept by allocators is there after a first run.
+    hops(out)
+    noisy(private)
+    tries = (lambda: hops(out), lambda: noisy(private), lambda: hops(None), lambda: noisy(None))
+    return [works(work, WHOLE // 4) for work in tries]
 
 
 @pytest.mark.slow
@@ -117,7 +147,7 @@ def test_no_array_of_the_graph_is_held_in_memory(place: Path, tmp_path: Path) ->
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         result = process.submit(what_works, place, tmp_path).result(timeout=300)
-    assert result == [True, False]
+    assert result == [True, True, False, False]
 
 
 def test_edges_that_are_no_undirected_graph_in_order_are_refused(edges: np.ndarray, tmp_path: Path) -> None:
@@ -144,6 +174,9 @@ def test_an_array_that_results_do_not_fit_into_is_refused(place: Path, tmp_path:
     for start, out in ((x, x), (torch.from_numpy(x), x), (Mapped(tmp_path / "x.npy"), array), (array, array[:])):
         with pytest.raises(InputError, match="out is what"):
             propagate(p, start, 1, out=out)
+    rows, hidden = ReceiverRows.of(torch.tensor([[0, 1], [1, 0]]), 2), PerturbedSum(sigmas=(8.0,))
+    with pytest.raises(InputError, match="1 arrays"):
+        propagate_privately(hidden, rows, x, SeededRandomness(0), out=[x])
 
 
 def test_work_in_between_lies_where_the_result_does(tmp_path: Path) -> None:

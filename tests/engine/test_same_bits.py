@@ -25,6 +25,7 @@ from graphveil.aggregation import (
     build_inputs,
     normalised,
     propagate,
+    propagate_privately,
     standardise,
 )
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
@@ -50,7 +51,6 @@ from graphveil.methods import GAP, LPGNN, ClassSums, HeteroRR
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
-from tests.aggregation.replay import private_hops
 
 #: So many that there are 16 blocks and more, for which some tests take 2 s.
 NODES = 66_000
@@ -79,7 +79,7 @@ def hop(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -
 
 
 def hops(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
-    return torch.stack(private_hops(PerturbedSum(sigmas=(8.0, 4.0)), rows, x, randomness, engine=engine))
+    return torch.stack(propagate_privately(PerturbedSum(sigmas=(8.0, 4.0)), rows, x, randomness, engine=engine))
 
 
 def counts(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphveil.aggregation.on_disk import store_propagation as store_propagation
     from graphveil.aggregation.on_disk import stored_propagation as stored_propagation
     from graphveil.aggregation.perturbed import PerturbedSum as PerturbedSum
+    from graphveil.aggregation.perturbed import propagate_privately as propagate_privately
     from graphveil.aggregation.perturbed import sensitivity_of as sensitivity_of
     from graphveil.aggregation.propagation import adjacency as adjacency
     from graphveil.aggregation.propagation import normalised as normalised
@@ -37,7 +38,7 @@ _NAMES = {
     "inputs": ("Inputs", "build_inputs", "dense_is_cheaper", "standardise"),
     "names": ("Unit",),
     "on_disk": ("store_propagation", "stored_propagation"),
-    "perturbed": ("PerturbedSum", "sensitivity_of"),
+    "perturbed": ("PerturbedSum", "propagate_privately", "sensitivity_of"),
     "propagation": ("adjacency", "normalised", "propagate"),
     "sparse": ("SparseMatrix", "from_scipy"),
     "support": ("Support",),

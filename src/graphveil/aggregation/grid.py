@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
-from graphveil.aggregation.shared import room
-from graphveil.engine import Blocks, LocalEngine
+from graphveil.aggregation.shared import as_tensor, room
+from graphveil.engine import Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 
@@ -50,6 +51,12 @@ class GridRows:
         """Return the rows in the unit of the input, float32 [n, c]."""
         return self.values * self.step
 
+    def room(self, beside: npt.NDArray[Any]) -> GridRows:
+        """Return memory for as many rows of the same grid, on disk if an array beside it is."""
+        kind = np.int16 if self.values.dtype == torch.int16 else np.float32
+        rows, columns = self.values.shape
+        return GridRows(_room(rows, columns, kind, beside), self.cap, self.bits)
+
 
 def quantise(
     x: Tensor,
@@ -58,6 +65,8 @@ def quantise(
     bits: int = 10,
     normalise: bool = True,
     narrow: bool = False,
+    beside: npt.NDArray[Any] | None = None,
+    over: GridRows | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
     A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -65,6 +74,8 @@ def quantise(
     Args:
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
+        beside: an array where the rows are kept, on disk if that is; None: in memory.
+        over: rows of the same shape and grid whose memory is written over; None: new memory.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -78,18 +89,24 @@ def quantise(
     if not x.is_cpu:
         return GridRows(_scaled_there(x, 2.0**bits * _SAFETY, shortest, narrow=narrow), cap, bits)
     kind = np.int16 if narrow else np.float32
-    # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
-    values = torch.from_numpy(room(int(x.shape[0]), int(x.shape[1]), kind))
+    values = _room(int(x.shape[0]), int(x.shape[1]), kind, beside) if over is None else over.values
     if worth_a_loop(x):
-        _each_block(x.shape, lambda rows: _put_block(x[rows], values[rows], bits, shortest))
+        _each_block(x.shape, lambda rows: put_block(x[rows], values[rows], bits, shortest))
     else:
         for own in _parts(x):
             values[own] = _on_grid(x[own].detach().float(), 2.0**bits * _SAFETY, shortest)
     return GridRows(values, cap, bits)
 
 
-def _put_block(x: Tensor, out: Tensor, bits: int, shortest: float) -> None:
-    """Put rows on the grid as `_on_grid` does, by a compiled loop in this thread."""
+def put_block(x: Tensor, out: Tensor, bits: int, shortest: float = 0.0) -> None:
+    """Put rows on the grid as `quantise` does, by a compiled loop in this thread.
+
+    Args:
+        x: float [n, c].
+        out: int16 or float32 [n, c], set.
+        bits: of the grid.
+        shortest: shorter rows are scaled as if they had this length.
+    """
     from graphveil.aggregation.loops import put_on_grid
 
     rows = x.detach().float().contiguous().numpy()
@@ -102,6 +119,13 @@ def _scaled_there(x: Tensor, steps: float, shortest: float, *, narrow: bool = Fa
 
     rows: Tensor = scale_rows(x.detach().float().contiguous(), steps, shortest, _LONGEST, _LARGEST, narrow)
     return rows
+
+
+def _room(rows: int, columns: int, kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
+    if beside is not None and getattr(beside, "filename", None) is not None:
+        return torch.from_numpy(room_beside(beside, (rows, columns), kind))
+    # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
+    return torch.from_numpy(room(rows, columns, kind))
 
 
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
@@ -118,15 +142,16 @@ def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     return rows
 
 
-def unit_rows(x: Tensor) -> Tensor:
+def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
     """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero. For values that are
     released or public: the lengths are right up to rounding only.
+
+    Args:
+        out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
     if worth_a_loop(x):
-        from graphveil.aggregation.loops import scale_to_one
-
-        unit = torch.empty(tuple(x.shape))
-        _each_block(x.shape, lambda rows: scale_to_one(unit[rows].copy_(x[rows].detach()).numpy(), _LONGEST))
+        unit = as_tensor(np.empty(tuple(x.shape), np.float32) if out is None else out)
+        _each_block(x.shape, lambda rows: unit_block(unit[rows].copy_(x[rows].detach())))
         return unit
     if not x.is_cpu:
         return _scaled_there(x, 0.0, 0.0)
@@ -138,7 +163,17 @@ def unit_rows(x: Tensor) -> Tensor:
         torch.div(rows[own], torch.where(usable, lengths, 1.0).float()[:, None], out=result[own])
         if not bool(usable.all()):
             result[own][~usable] = 0.0
-    return result
+    if out is None:
+        return result
+    out[:] = result.numpy()
+    return as_tensor(out)
+
+
+def unit_block(rows: Tensor) -> None:
+    """Scale float32 rows [n, c] to length 1, in place, by a compiled loop, in this thread."""
+    from graphveil.aggregation.loops import scale_to_one
+
+    scale_to_one(rows.numpy(), _LONGEST)
 
 
 def worth_a_loop(x: Tensor) -> bool:

@@ -27,14 +27,14 @@ one entry, and the sampler behind sqrt(D) is not stable.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
-from graphveil.aggregation.grid import GridRows, quantise, worth_a_loop
+from graphveil.aggregation.grid import GridRows, put_block, quantise, unit_block, unit_rows, worth_a_loop
 from graphveil.aggregation.names import UNITS, Unit, require_bits
-from graphveil.aggregation.shared import as_tensor, require_room
+from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
@@ -211,7 +211,14 @@ class PerturbedSum:
         return max(self.sensitivity, 2 * self.w_max) / sigma if sigma else math.inf
 
     def perturb(
-        self, rows: ReceiverRows, x: Tensor, hop: int, randomness: Randomness, *, engine: Engine = LOCAL
+        self,
+        rows: ReceiverRows,
+        x: Tensor,
+        hop: int,
+        randomness: Randomness,
+        *,
+        engine: Engine = LOCAL,
+        out: np.ndarray | None = None,
     ) -> Tensor:
         """Return the noisy sums of one hop, in units in which the rows' cap is 1, float32 [n, c] on the device of `x`.
 
@@ -219,32 +226,15 @@ class PerturbedSum:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
             hop: 1..K.
             engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
+            out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
 
         Raises:
-            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; or the noise is too
-                small or too large for the grid.
+            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
+                small or too large for the grid; or `out` does not fit.
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
-        self.require_allowed(rows)
-        bits, loops = self.row_bits(rows.weight_bits), worth_a_loop(x)
-        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
-        grid = quantise(x, bits=bits, narrow=loops or not x.is_cpu)
-        noise = self.noise_of(hop, bits + rows.weight_bits)
-        blocks = Blocks.of(*x.shape)
-        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
-        keys = BlockNoise(randomness).keys(len(blocks), hop)
-        if not x.is_cpu:
-            return noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
-        # Compiled loops have as many threads as torch's own kernels would have.
-        workers = LocalEngine(torch.get_num_threads()) if engine == LOCAL and loops else engine
-        task, target = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise), require_room(None, *x.shape)
-        shared = workers.put(*rows.arrays, grid.values.numpy())
-        if not isinstance(workers, LocalEngine):
-            return as_tensor(workers.gather(workers.map_blocks(task, blocks, shared, keys), blocks, target))
-        for _ in workers.map_blocks(task, blocks, (*shared, target), keys):
-            pass  # written where they belong
-        return as_tensor(target)
+        return Hops(self, rows, randomness, engine).perturb(x, hop, out)
 
     def require_noise(self, *, weighted: bool) -> None:
         """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
@@ -297,6 +287,63 @@ class PerturbedSum:
         return RoundedNormal(steps, math.ceil(reach * steps))
 
 
+@dataclass
+class Hops:
+    """The hops of one publication. What they send lies in two arrays in turn: fresh memory costs as much as sums."""
+
+    sums: PerturbedSum
+    rows: ReceiverRows
+    randomness: Randomness
+    engine: Engine
+    sent: GridRows | None = None  # in the hop before, to be written over
+    ready: GridRows | None = None  # what the hop before has put on the grid for the next
+
+    def perturb(
+        self, x: Tensor, hop: int, out: np.ndarray | None, *, normalise: bool = False, last: bool = True
+    ) -> Tensor:
+        """As `PerturbedSum.perturb`.
+
+        Args:
+            x: what the hop before has returned, if any.
+            hop, out: as there.
+            normalise: scale the noisy rows to length 1, which is post-processing.
+            last: whether no hop follows, which would sum what is returned.
+        """
+        hidden, rows, loops = self.sums, self.rows, worth_a_loop(x)
+        hidden.require_allowed(rows)
+        # Before the first draw: a publication that breaks off later has been paid for.
+        target = require_room(out, *x.shape)
+        bits = hidden.row_bits(rows.weight_bits)
+        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
+        grid = self.ready or quantise(x, bits=bits, narrow=loops or not x.is_cpu, beside=out, over=self.sent)
+        noise = hidden.noise_of(hop, bits + rows.weight_bits)
+        blocks = Blocks.of(*x.shape)
+        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
+        keys = BlockNoise(self.randomness).keys(len(blocks), hop)
+        if not x.is_cpu:
+            sums = noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
+            result = unit_rows(sums) if normalise else sums
+            return result if out is None else as_tensor(target).copy_(result)
+        further = loops and not last and isinstance(self.engine, LocalEngine)
+        self.ready, self.sent = self.sent or grid.room(target) if further else None, grid
+        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, loops)
+        return self._by_blocks(task, grid, blocks, keys, target)
+
+    def _by_blocks(
+        self, task: _NoisyBlock, grid: GridRows, blocks: Blocks, keys: Iterator[BlockKey], target: np.ndarray
+    ) -> Tensor:
+        # Compiled loops have as many threads as torch's own kernels would have.
+        engine = LocalEngine(torch.get_num_threads()) if self.engine == LOCAL and task.loops else self.engine
+        shared = engine.put(*self.rows.arrays, grid.values.numpy())
+        if not isinstance(engine, LocalEngine):
+            return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
+        # Written where they belong, and put on the grid again while they are in the cache.
+        ready = None if self.ready is None else self.ready.values.numpy()
+        for _ in engine.map_blocks(task, blocks, (*shared, target, ready), keys):
+            pass
+        return as_tensor(target)
+
+
 @dataclass(frozen=True)
 class _NoisyBlock:
     """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
@@ -305,6 +352,8 @@ class _NoisyBlock:
     weight_bits: int
     bits: int
     noise: RoundedNormal | None
+    normalise: bool
+    loops: bool  # whether the rows are so many that compiled loops pay
 
     def __call__(
         self,
@@ -315,6 +364,7 @@ class _NoisyBlock:
         weights: np.ndarray | None,
         values: np.ndarray,
         target: np.ndarray | None = None,
+        ready: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c].
 
@@ -322,6 +372,7 @@ class _NoisyBlock:
             block, key: its rows, and what its noise comes from.
             starts, senders, weights, values: of all nodes.
             target: [n, c], whose rows they are written into; None: a new array.
+            ready: [n, c], whose rows they are put on the grid in; None: nowhere.
         """
         steps = None if weights is None else as_tensor(weights)
         rows = ReceiverRows(as_tensor(starts), as_tensor(senders), steps, self.largest, self.weight_bits)
@@ -331,9 +382,51 @@ class _NoisyBlock:
             # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             self.noise.add_to(sums.values.view(-1).numpy(), key.stream())
         noisy = sums.whole()
-        # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
-        result: np.ndarray = noisy.mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
+        if not self.normalise:
+            # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
+            noisy.mul_(2.0 ** -(self.bits + self.weight_bits))
+        elif self.loops:
+            unit_block(noisy)
+        else:
+            unit_rows(noisy, out=noisy.numpy())
+        if ready is not None:
+            put_block(noisy, as_tensor(ready[block.rows]), self.bits)
+        result: np.ndarray = noisy.numpy()
         return result
+
+
+def propagate_privately(
+    perturbed: PerturbedSum,
+    rows: ReceiverRows,
+    x: Dense,
+    randomness: Randomness,
+    *,
+    normalise: bool = True,
+    engine: Engine = LOCAL,
+    out: Sequence[np.ndarray] | None = None,
+) -> list[Tensor]:
+    """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise. Everything but X_0
+    may be released: edges are read by the noisy sums alone, and each hop reads the hop before it.
+
+    Args:
+        normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
+        out: K + 1 arrays float32 [n, c] that X_0..X_K are written into. On disk, as x and the arrays of `rows` may be,
+            no more than blocks and what noise is looked up in take memory.
+
+    Raises:
+        InputError: what `perturb` refuses, or other arrays in `out`.
+    """
+    start = rows_of(x)
+    places = [None] * (perturbed.hops + 1) if out is None else [require_room(place, *start.shape) for place in out]
+    if len(places) != perturbed.hops + 1:
+        raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
+    # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
+    layers, hops = [unit_rows(start, out=places[0])], Hops(perturbed, rows, randomness, engine)
+    for hop, place in enumerate(places[1:], start=1):
+        # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
+        last = hop == perturbed.hops
+        layers.append(hops.perturb(layers[-1], hop, place, normalise=normalise, last=last))
+    return layers
 
 
 def noisy_sums(

@@ -128,15 +128,17 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     return content
 
 
-def read_json_lines(path: Path) -> list[Any]:
-    """Return the values of a history with one JSON value a line; empty lines are passed over. Refusals are those of
-    `read_bytes`, and of a file of too many lines.
+def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
+    """Return the values of a file with one JSON value a line; empty lines are passed over.
+
+    Args:
+        path, largest, error: as of `read_bytes`; also refused is a file of too many lines.
     """
-    text = read_text(path, largest=LARGEST_HISTORY)
+    text = read_text(path, largest=largest, error=error)
     # Counted before any line is parsed.
-    require_lines(text.count("\n"), path)
+    require_lines(text.count("\n"), path, error=error)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-    return [parse_json(line, where=f"{path}, line {number}") for number, line in lines]
+    return [parse_json(line, where=f"{path}, line {number}", error=error) for number, line in lines]
 
 
 def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
@@ -150,13 +152,13 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
         raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
 
 
-def read_toml(path: Path, *, error: Kind = DataError) -> dict[str, Any]:
+def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:
     """Return the content of a TOML file, as strict as `parse_toml`.
 
     Args:
-        path, error: as of `read_bytes`.
+        path, largest, error: as of `read_bytes`.
     """
-    return parse_toml(read_text(path, largest=LARGEST_TOML, error=error), where=str(path), error=error)
+    return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
 def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:

@@ -341,16 +341,16 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
     return layers
 
 
-def refuse_mixed_rows(model: nn.Module, dimension: int) -> None:
+def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> None:
     """Change one row of a public random batch at a time and refuse a model whose other outputs move, or whose rows are
     not kept apart.
 
     Args:
         dimension: columns of the model's input.
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(_PROBES, dimension, generator=generator)
-    before = _outputs(model, rows)
+    before = _outputs(model, rows, seed)
     if before.ndim != 2 or len(before) != _PROBES:
         raise InputError(
             f"{_PROBES} input rows gave outputs {list(before.shape)}", allowed="one row for each input row"
@@ -361,7 +361,7 @@ def refuse_mixed_rows(model: nn.Module, dimension: int) -> None:
         for value in (torch.full((dimension,), 1e3), -rows[row], torch.full((dimension,), torch.nan)):
             changed = rows.clone()
             changed[row] = value
-            after = _outputs(model, changed)
+            after = _outputs(model, changed, seed)
             if not torch.allclose(after[unchanged], before[unchanged], rtol=1e-5, atol=1e-6):
                 raise InputError(
                     "changing one input row moves the outputs of others",
@@ -400,12 +400,12 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     return alike
 
 
-def _outputs(model: nn.Module, rows: Tensor) -> Tensor:
+def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
     """The outputs in the model's present mode, dropout frozen, its buffers and the global generator untouched."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     # The same dropout masks before and after: else a change of masks would pass for a change of rows.
     with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         outputs: Tensor = model(rows.to(next(model.parameters()).device))
     for name, value in model.named_buffers():
         value.copy_(buffers[name])

@@ -112,13 +112,6 @@ class Finished:
 
     @staticmethod
     def of(holders: int, seed: int, mode: str = "shared-linear") -> Finished:
-        """Run a federation to its end.
-
-        Args:
-            holders: how many, 2 to 5.
-            seed: of all secrets.
-            mode: one of MODES.
-        """
         setting = apart_setting(mode, holders)
         if setting.mode.guesses:
             setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESSED))

@@ -50,11 +50,16 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
         raise DataError(f"cannot be read as arrays ({error})", where=str(path)) from error
 
 
-def read_npy(path: Path) -> np.ndarray:
-    """Return the array of an npy file; DataError as `read_npz`."""
+def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
+    """Return the array of an npy file; DataError as `read_npz`.
+
+    Args:
+        path: of the file.
+        largest: the most bytes that it may take.
+    """
     require_file(path)
     size = path.stat().st_size
-    _require(size, path, LARGEST)
+    _require(size, path, largest)
     try:
         with path.open("rb") as file:
             _check_header(file, size)

@@ -312,11 +312,11 @@ class DegreePrior:
         return self.out[:, None] + self.into
 
 
-def degree_prior(noisy_degrees: Tensor, *, directed: bool = False) -> DegreePrior:
+def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int = 200) -> DegreePrior:
     """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them.
 
     Args:
-        directed: whether they are of lists, whose entries are of their owner alone.
+        rounds: fewer are run where beta stops changing before.
 
     Raises:
         InputError: for fewer than three people, or a degree that is not a finite number.
@@ -332,13 +332,13 @@ def degree_prior(noisy_degrees: Tensor, *, directed: bool = False) -> DegreePrio
     d = degrees.double()
     if directed:
         return DegreePrior(degrees, sizes, group, torch.logit(d / (n - 1)), torch.zeros_like(d), True)
-    beta = _fixed_point(d, sizes.double(), 2 * math.log(n))
+    beta = _fixed_point(d, sizes.double(), rounds, 2 * math.log(n))
     return DegreePrior(degrees, sizes, group, beta, beta, False)
 
 
-def _fixed_point(degrees: Tensor, sizes: Tensor, limit: float) -> Tensor:
+def _fixed_point(degrees: Tensor, sizes: Tensor, rounds: int, limit: float) -> Tensor:
     beta, log_degrees = torch.zeros_like(degrees), degrees.log()
-    for _ in range(200):  # fewer where beta stops changing before
+    for _ in range(rounds):
         terms = 1 / (beta.exp()[:, None] + (-beta).exp())
         new = (log_degrees - (terms @ sizes - terms.diagonal()).log()).clamp(-limit, limit)
         if torch.equal(new, beta):
