@@ -100,7 +100,7 @@ REFUSALS = {
     ),
     "nul": (nodes(NODES.replace("a,1", "a\0,1")), r"nodes.csv, line 2: id is 'a\x00'; allowed: no NUL"),
     "cut off": (nodes(NODES[:-1].replace("5,6,", "5,6")), "nodes.csv, line 4: has 3 fields; allowed: 4, as in"),
-    "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; write for example: private"),
+    "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; graphveil data init"),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
     "no range": (toml("range = [0, 10]", ""), "graph.toml: range is not declared; write"),
     "range order": (toml("[0, 10]", "[10, 0]"), "range is [10, 0]; allowed: two finite numbers from -1e+15"),

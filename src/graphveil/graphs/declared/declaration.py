@@ -131,7 +131,9 @@ def _undeclared(folder: Path) -> DataError:
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
             return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
-    return DataError("no graph.toml found", where=str(folder / FILE), remedy=_EXAMPLE)
+    tables = any((folder / f"nodes.{kind}").is_file() for kind in ("csv", "parquet"))
+    remedy = f"graphveil data init {folder} writes one from names of columns and your answers" if tables else _EXAMPLE
+    return DataError("no graph.toml found", where=str(folder / FILE), remedy=remedy)
 
 
 def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
