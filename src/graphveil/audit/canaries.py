@@ -28,7 +28,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
 from graphveil.methods.curator.evidence import messages
-from graphveil.methods.curator.stages.encoder import sent
+from graphveil.methods.curator.stages.encoder import encoded, sent
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
@@ -213,8 +213,8 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
 
 def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
-    people, (first, *sums) = published.people, published.parts
-    row = sent(method.settings, published.networks[0], [people.features], first, people.taught)
+    people, encoder, sums = published.people, published.networks[0], published.parts[1:]
+    row = sent(method.settings, encoder, [people.features], encoded(encoder, people.features), people.taught)
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise([row, *sums])))
 
 
@@ -222,9 +222,11 @@ def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) 
     published = method.fit(graph, split=split, randomness=randomness).published
     scores = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
+        # What the first stage expects takes the place of features in the stages after it.
+        read = [published.people.features] if hop == 1 else published.parts[:hop]
         with torch.no_grad():
-            learned = torch.nn.functional.normalize(stage.embed(blocks(published.parts[:hop])))
-        row = sent(method.settings, stage, published.parts[:hop], learned, published.people.taught)
+            learned = torch.nn.functional.normalize(stage.embed(blocks(read)))
+        row = sent(method.settings, stage, read, learned, published.people.taught)
         scores += _agreement(published.parts[hop], row)
     return scores
 
