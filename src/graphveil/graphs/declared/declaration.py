@@ -13,6 +13,7 @@ from graphveil.errors import DataError
 from graphveil.files.columns import Column
 from graphveil.files.reading import read_toml
 from graphveil.graphs.declared.column_declaration import ALL, Missing, parse_columns, parse_missing
+from graphveil.graphs.tables.tables import find_table
 from graphveil.graphs.value.schema import (
     DIMENSIONS,
     PRIVATE_PARTS,
@@ -131,8 +132,8 @@ def _undeclared(folder: Path) -> DataError:
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
             return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
-    tables = any((folder / f"nodes.{kind}").is_file() for kind in ("csv", "parquet"))
-    remedy = f"graphveil data init {folder} writes one from names of columns and your answers" if tables else _EXAMPLE
+    drafted = f"graphveil data init {folder} writes one from names of columns and your answers"
+    remedy = _EXAMPLE if find_table(folder, "nodes") is None else drafted
     return DataError("no graph.toml found", where=str(folder / FILE), remedy=remedy)
 
 

@@ -449,11 +449,11 @@ def unseen_shares(
     # Of fewer a network would learn nothing.
     if len(people.train) < 2 * _FOLDS:
         return shares
+    judges = rows_for(trained, parts, people, people.val)
     for fold in range(_FOLDS):
         in_fold = torch.arange(len(people.train)) % _FOLDS == fold
         network, left_out = fresh(), people.train[in_fold]
-        rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train[~in_fold], people.val))
-        train_openly(network, rows, judges, settings)
+        train_openly(network, rows_for(network, parts, people, people.train[~in_fold]), judges, settings)
         shares[left_out] = shares_of(network, parts)[left_out]
     return shares
 
