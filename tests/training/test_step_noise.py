@@ -62,7 +62,7 @@ def test_another_source_gives_noise_of_its_own(device: str) -> None:
 
 
 def test_a_forked_process_gets_no_noise_of_its_parents() -> None:
-    """Both would add the same to sums of other data."""
+    """Both would add the same to sums of other data, also where it was drawn ahead."""
     noise, source = StepNoise(LAW), SecureRandomness()
     noise.add_to(torch.zeros(5), source, steps=2)
     receiver, sender = os.pipe()
@@ -75,6 +75,7 @@ def test_a_forked_process_gets_no_noise_of_its_parents() -> None:
         finally:
             os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
+    os.close(sender)
     assert os.read(receiver, 7) == b"refused"
 
 

@@ -7,6 +7,7 @@ Algorithm 1.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -33,8 +34,8 @@ _STEPS_OF_NOISE: Final = 1 << 12
 _COARSEST: Final = 1 << 10
 _FINEST: Final = 1 << 13
 _OPTIMISERS: Final = ("adam", "sgd")
-#: Draws at once on a device: few waits for it, and 16 MB of noise.
-_AT_ONCE: Final = 1 << 22
+#: Draws at once: 16 MB of noise. A device is waited for less often, and a processor finds the table in its cache.
+_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +106,12 @@ class StepNoise:
 
         secret  = 32 bytes of the source of randomness        noise of step t = `RoundedNormal` by the t-th key
 
-    No draw hangs on a sum, so a device draws the noise of several steps in one go, with the bits that the CPU draws.
+    No draw hangs on a sum, so the noise of several steps is drawn in one go, the same bits on every device.
     Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them: the
     child is refused.
 
     Args:
-        at_once: how many draws a device makes in one go.
+        at_once: how many draws are made in one go.
     """
 
     def __init__(self, law: RoundedNormal | FineNormal, *, at_once: int = _AT_ONCE) -> None:
@@ -119,6 +120,7 @@ class StepNoise:
         self._keys: Iterator[BlockKey] = iter(())
         self._kernel: NormalKernel | None = None
         self._ahead: list[Tensor] = []
+        self._process = os.getpid()
 
     def add_to(self, totals: Tensor, randomness: Randomness, *, steps: int) -> None:
         """Add the next noise to every entry, in place.
@@ -131,27 +133,29 @@ class StepNoise:
         if randomness is not self._source:
             secret = BlockNoise(randomness)
             self._source, self._keys, self._ahead = randomness, (secret.key("step", step) for step in count()), []
-        if totals.is_cpu:
-            self._law.add_to(totals.numpy(), next(self._keys).stream())
-            return
         if isinstance(self._law, FineNormal):
             noise = self._law.draw(totals.numel(), next(self._keys).stream())
             # Added in float64, where it is exact: rounding the noise first would be no post-processing of the sum.
             totals.copy_(totals.double() + torch.from_numpy(noise).view_as(totals).to(totals.device))
             return
-        if not self._ahead:
+        # A forked process has a copy of the noise ahead, and is refused where it asks for a key.
+        if not self._ahead or os.getpid() != self._process:
             self._ahead = self._drawn(self._law, totals, min(steps, self._at_once // max(1, totals.numel())))
         totals += self._ahead.pop()
 
     def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
         """The noise of some steps, the last one first, on the device of the sums."""
-        from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
-
-        self._kernel = self._kernel or NormalKernel.of(law, totals.device)
         keys = list(islice(self._keys, max(1, steps)))
         noise = torch.zeros(len(keys), totals.numel(), device=totals.device)
-        self._kernel.add_to(noise, keys, size=totals.numel())
-        return list(noise.flip(0).unbind())
+        if totals.is_cpu:
+            for key, draws in zip(keys, noise.numpy(), strict=True):
+                law.add_to(draws, key.stream())
+        else:
+            from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
+
+            self._kernel = self._kernel or NormalKernel.of(law, totals.device)
+            self._kernel.add_to(noise, keys, size=totals.numel())
+        return list(noise.unbind())[::-1]
 
 
 class NoisyUpdates:
