@@ -163,6 +163,7 @@ SAID = [
     ("plan lpgnn digits --pilot social-200", "--pilot and --degree are for a goal"),
     ("plan lpgnn digits --want lift=0.1 --epsilon 1", "is what is searched"),
     ("audit", "Missing argument 'TARGET'"),
+    ("audit RUN", "is a folder; audit its method by name"),
     ("reproduce x", "graphveil reproduce list shows all"),
     ("reproduce lpgnn-figure1", "a drawing"),
 ]

@@ -40,6 +40,8 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert "estimates from people's randomized labels" in page.replace("&#39;", "'")
     assert "Estimated accuracy on test nodes" in page and "true data" not in page
     assert "estimated from randomized labels" in readme and "true data" not in readme
+    refused = type_in("predict", "run", out)
+    assert refused.code == 2 and "a collection is no graph; for its own people train with --predictions" in refused.err
     text = type_in("report", "run")
     assert text.code == 0 and Path("run/README.md").read_text() == readme
     # The picture: public edges and predictions, no label that anybody sent and no name.

@@ -23,6 +23,8 @@ DECLARED = {
     "features": 'features = ["runs", "swims"]\nrange = [0, 7]\n',
     "dimension": "dimension = 2\nrange = [0, 7]\n",
     "columns": '[columns]\nvip = "yes-no"\nage = { integer = [0, 99] }\n',
+    "scaled": 'features = ["runs", "swims"]\nrange = { runs = [0, 7], "*" = [0, 1] }\n',
+    "levels": '[columns]\ngrade = { ordinal = ["low", "mid", "high"] }\nkm = { number = [-0.5, 40] }\n',
 }
 
 
@@ -92,11 +94,28 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
     people = tmp_path / "people.txt"
     people.write_text(" ann \nbob\n")
     subject = subject_of(str(tmp_path), people=people)
-    names = {"features": ("runs", "swims"), "dimension": ("feature 0", "feature 1"), "columns": ("vip", "age")}[name]
+    # Where 0 and 1 stand for something else, whoever answers reads for what.
+    names = {
+        "features": ("runs", "swims"),
+        "dimension": ("feature 0", "feature 1"),
+        "columns": ("vip (no 0 / yes 1)", "age (0 to 99 as 0 to 1)"),
+        "scaled": ("runs (0 to 7 as 0 to 1)", "swims"),
+        "levels": ("grade (low 0 / mid 0.5 / high 1)", "km (-0.5 to 40 as 0 to 1)"),
+    }[name]
     assert (subject.names, subject.ids, subject.parts) == (names, ("ann", "bob"), None)
     schema = subject.schema
     assert (schema.dimension, schema.classes, schema.directed, schema.private) == (2, ("a", "b"), True, ("labels",))
-    assert (schema.low, schema.high) == ((0, 1) if name == "columns" else (0, 7))
+    assert (schema.low, schema.high) == ((0, 7) if name in ("features", "dimension") else (0, 1))
+
+
+def test_a_list_of_people_may_have_the_declared_heading(tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(f'id = "member"\n{TOML}{DECLARED["features"]}')
+    for heading in ("member", "id"):
+        (tmp_path / "people.csv").write_text(f"{heading},team\nZoe 0 \u4eba,a\n")
+        assert subject_of(str(tmp_path), people=tmp_path / "people.csv").ids == ("Zoe 0 \u4eba",)
+    (tmp_path / "people.csv").write_text("name\nann\n")
+    with pytest.raises(InputError, match="no column of ids; allowed: a csv file with a column member or id"):
+        subject_of(str(tmp_path), people=tmp_path / "people.csv")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +126,7 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
         ("people.csv", "id\nzo\u00eb\nzoe\u0308\n".encode(), r"'zo\\xeb' and 'zoe\\u0308' are one id"),
         ("people.txt", b"\n", "there is no id"),
         ("people.txt", b"\xff\xfe", "is not UTF-8"),
-        ("people.csv", b"name\nann\n", "no column 'id'"),
+        ("people.csv", b"name\nann\n", "no column of ids; allowed: a csv file with a column id$"),
     ],
 )
 def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, message: str, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert all(bits is not None for bits in answers(TASK, TASK.person(3, bytes(16)), report.body))
     # Again, with other values: the same bytes, at no price.
     data.write_text('{"label": "glad"}')
-    assert run("answer", data)[1].endswith("the collector had it already: nothing new was sent\n")
+    assert run("answer", data)[1].endswith("had it already: nothing was sent, whatever you changed since\n")
     assert collector.reports == [sent, sent]
     assert run("spent")[1].endswith("epsilon 7.5 is spent; 12.5 left of 20\n")
 

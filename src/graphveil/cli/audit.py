@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,6 +13,7 @@ from rich.text import Text
 from graphveil.cli.base import options
 from graphveil.cli.base.console import emit, working
 from graphveil.cli.base.tables import figures, pairs
+from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import number, seconds
 
@@ -51,8 +53,12 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data a
 
 def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
     """Prove lower bounds on a target's epsilon and look for leaks past its mechanisms; exit code 3 if one fails."""
-    from graphveil.audit import run_audits
+    from graphveil.audit import run_audits, targets
+    from graphveil.audit.catalogue import GROUPS
 
+    if Path(target).is_dir() and target not in {*GROUPS, *targets()}:
+        remedy = "audit its method by name, on synthetic data; `graphveil attack` looks at a run's own model"
+        raise InputError(f"{target} is a folder", where="TARGET", remedy=remedy)
     with working() as progress:
         audits = run_audits(target, seed=seed, progress=progress)
     verdict = "holds" if all(audit.holds for audit in audits) else "broken"

@@ -98,8 +98,8 @@ class Desk:
         Raises:
             InputError: tokens were given out, or a file has other ids than the task.
         """
-        ids = read_ids(self.folder)
         with self.store() as store:
+            ids = read_ids(self.folder)
             # Every device would refuse the list, but only after tokens were handed out.
             if ids_hash(ids) != store.task().ids:
                 raise InputError(f"{IDS} is not the list that was signed", where=str(self.folder), remedy="restore it")
@@ -243,7 +243,7 @@ class Desk:
         """Open the database of a signed task."""
         # Checked first: opening a missing SQLite file would create it.
         if not (self.folder / SIGNED).is_file():
-            raise InputError(f"{self.folder} holds no signed task", remedy="sign it: `graphveil collect sign FOLDER`")
+            raise unsigned(self.folder)
         other = self.folder / ADDRESS
         with self._opened(other.read_text() if other.is_file() else self._embedded()) as store:
             yield store
@@ -305,6 +305,13 @@ class Desk:
     def _signed_epoch(self, store: Store) -> int:
         data = store.setting("opening")
         return 0 if data is None else Opening.of(data, store.task()).epoch
+
+
+def unsigned(folder: Path) -> InputError:
+    """Return the refusal of a folder without a signed task: it says which step comes next."""
+    if not (folder / TASK).is_file():
+        return InputError(f"{folder} holds no task", remedy="`graphveil collect init DATA -o FOLDER` begins")
+    return InputError(f"{folder} holds no signed task", remedy=f"sign it: `graphveil collect sign {folder}`")
 
 
 def require_extra() -> None:

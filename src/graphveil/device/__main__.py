@@ -262,7 +262,7 @@ def _answer(args: argparse.Namespace) -> Iterator[str]:
     args.stands = refusals.BOOKED
     yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     code = Remote(enrolment.url).send(report)
-    yield "sent" if code == "accepted" else "the collector had it already: nothing new was sent"
+    yield "sent" if code == "accepted" else "the collector had it already: nothing was sent, whatever you changed since"
 
 
 def _require_open(remote: Remote, home: Home, task: Task, enrolled: Enrolled) -> None:

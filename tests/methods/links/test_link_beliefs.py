@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,18 @@ def test_where_nobody_validates_a_third_of_those_who_train_judges() -> None:
     assert torch.equal(first.val | first.train, labels.train)
     assert torch.equal(first.val, second.val)
     assert judged_labels(labels, "cpu").val.equal(labels.val)
+
+
+def test_the_same_people_under_another_name_are_told_of_the_name() -> None:
+    graph = links_made.communities()
+    model = LinkBeliefs(epsilon_x=None, epsilon_a=4.0, epsilon_y=2.0, rounds=1)
+    model.fit(graph, split=half(graph), randomness=SeededRandomness(1))
+    moved, fewer = copy(graph), links_made.communities(60)
+    moved["schema"] = graph.schema.derived(name="moved")
+    with pytest.raises(InputError, match=f"under another name: call their graph '{graph.schema.name}'"):
+        model.predict_proba(moved)
+    with pytest.raises(InputError, match="collect their reports and fit again"):
+        model.predict_proba(fewer)
 
 
 def test_own_labels_count_for_those_who_sent_one_alone() -> None:

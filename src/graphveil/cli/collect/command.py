@@ -170,7 +170,7 @@ def enrol(
     if tokens is not None and url is not None:
         raise InputError("--url with tokens of your own", remedy="a link is URL/#TOKEN.HASH: write it beside each")
     answer = _desk(folder).enrol(out, tokens, url)
-    emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer))
+    emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer, folder))
 
 
 def open_(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -47,14 +48,15 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
     return pairs(facts)
 
 
-def enrolled(answer: Mapping[str, object]) -> RenderableType:
+def enrolled(answer: Mapping[str, object], folder: Path) -> RenderableType:
     people = f"of {answer['people']:,} people; each enrols one device, once"
     links = (
         [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
         if answer.get("url")
         else []
     )
-    return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", "serve, and hand them out one by one")])
+    then = f"graphveil collect serve {folder}, and hand the tokens out one by one"
+    return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", then)])
 
 
 def replaced(answer: Mapping[str, str]) -> RenderableType:

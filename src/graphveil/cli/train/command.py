@@ -272,7 +272,7 @@ def predict(
     from graphveil.reports.base import predictions
     from graphveil.reports.base.parts import public_part
     from graphveil.reports.runs import folder as run_folder
-    from graphveil.reports.runs.origin import data_of
+    from graphveil.reports.runs.origin import data_of, no_graph
 
     require_engine_choice(engine_choice)
     predictions.check_file(out)
@@ -286,6 +286,8 @@ def predict(
         require_predicting(engine_choice, model)
         if data is None:
             data, data_root = data_of(run, data_root)
+        elif is_export(data, None):
+            raise no_graph("it holds reports of people's devices:", Path(data))
         engine = stack.enter_context(opened(engine_choice))
         graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)

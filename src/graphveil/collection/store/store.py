@@ -266,7 +266,7 @@ class Store:
         with self.engine.begin() as connection:
             row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
             if row is None:
-                raise InputError("no epoch is open")
+                raise InputError("no epoch is open", remedy="`graphveil collect open` opens one")
             places = flag_places(task)
             # In the order of people and not of arrival: the hash shows what was received, and not when.
             leaves = (

@@ -246,8 +246,10 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     """Return the key of a file.
 
     Raises:
-        InputError: the file holds no key.
+        InputError: there is no such file, or it holds no key.
     """
+    if not path.is_file():
+        raise InputError(f"{path} is no file", remedy="where the key is kept elsewhere, name it: --key FILE")
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
     except (OSError, ValueError) as error:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.canonical_id import require_distinct
 from graphveil.errors import InputError
-from graphveil.files.columns import Category, Column, Tags, width_of
+from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo, width_of
 from graphveil.graphs.declared.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.tables.tables import find_table
@@ -75,7 +76,8 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
     else:
         parts = load_parts(data, root)
         schema = parts.schema
-    ids = _listed(people) if people is not None else _nodes(parts, folder)
+    heading = "id" if declared is None else declared.id
+    ids = _listed(people, heading) if people is not None else _nodes(parts, folder)
     return Subject(schema, _names(schema, declared), ids, parts)
 
 
@@ -104,7 +106,7 @@ def _nodes(parts: GraphParts | None, folder: Path) -> tuple[str, ...]:
     return tuple(map(str, range(parts.num_nodes) if parts.ids is None else parts.ids))
 
 
-def _listed(path: Path) -> tuple[str, ...]:
+def _listed(path: Path, heading: str) -> tuple[str, ...]:
     if not path.is_file():
         raise InputError(f"{path} is no file", where="--ids", allowed="a text with an id a line, or a csv file")
     try:
@@ -113,9 +115,12 @@ def _listed(path: Path) -> tuple[str, ...]:
             if path.suffix != ".csv":
                 return tuple(line.strip() for line in file if line.strip())
             rows = csv.DictReader(file)
-            if "id" not in (rows.fieldnames or ()):
-                raise InputError("no column 'id'", where=str(path), allowed="a csv file with a column id")
-            return tuple(row["id"] for row in rows)
+            # The heading of the nodes file serves a list of people too.
+            column = next((name for name in (heading, "id") if name in (rows.fieldnames or ())), None)
+            if column is None:
+                allowed = " or ".join(dict.fromkeys((heading, "id")))
+                raise InputError("no column of ids", where=str(path), allowed=f"a csv file with a column {allowed}")
+            return tuple(row[column] for row in rows)
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", where=str(path)) from error
 
@@ -124,7 +129,7 @@ def _names(schema: GraphSchema, declared: Declaration | None) -> tuple[str, ...]
     if schema.columns:
         return tuple(name for column in schema.columns for name in _blocks(column))
     if declared is not None and declared.features is not None and len(declared.features) == schema.dimension:
-        return declared.features
+        return tuple(_named(name, declared) for name in declared.features)
     return tuple(f"feature {place}" for place in range(schema.dimension))
 
 
@@ -134,7 +139,26 @@ def _blocks(column: Column) -> Iterator[str]:
     kind = column.kind
     answers = kind.values if isinstance(kind, Category) else kind.vocabulary if isinstance(kind, Tags) else ()
     if kind.width == 1:
-        yield column.name
+        yield f"{column.name}{_scale(kind)}"
     else:
         for place in range(kind.width):
             yield f"{column.name}: {answers[place] if place < len(answers) else place}"
+
+
+def _named(name: str, declared: Declaration) -> str:
+    # Columns with a range of their own are scaled; one range for all is the task's own.
+    bounds = next((Number(*pair) for pattern, *pair in declared.ranges if fnmatchcase(name, pattern)), None)
+    return name if bounds is None else f"{name}{_scale(bounds)}"
+
+
+def _scale(kind: Kind) -> str:
+    """What 0 and 1 stand for in a column that is asked for as a number from 0 to 1."""
+    # Without a comma, which parts names and numbers where people type them.
+    if isinstance(kind, YesNo):
+        return " (no 0 / yes 1)"
+    if isinstance(kind, Ordinal):
+        last = max(len(kind.levels) - 1, 1)
+        return f" ({' / '.join(f'{level} {place / last:.4g}' for place, level in enumerate(kind.levels))})"
+    if isinstance(kind, Number | Integer) and (kind.low, kind.high) != (0, 1):
+        return f" ({kind.low:.15g} to {kind.high:.15g} as 0 to 1)"
+    return ""

@@ -164,10 +164,14 @@ def among(graph: Graph, chosen: Tensor) -> Any:
     return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names, like=graph)
 
 
-def people_key(graph: Graph) -> str:
-    """Return a hash of the public facts that tell one group of people from another: name, number and ids."""
+def people_key(graph: Graph, name: str | None = None) -> str:
+    """Return a hash of the public facts that tell one group of people from another: name, number and ids.
+
+    Args:
+        name: None: the graph's own.
+    """
     # Of public facts alone: a hash of edges or features would be a function of private data, in every saved file.
-    facts = json.dumps([graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
+    facts = json.dumps([name or graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
     return hashlib.sha256(facts.encode()).hexdigest()
 
 

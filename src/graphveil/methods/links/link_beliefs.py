@@ -156,10 +156,14 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
+            name = fitted.schema.name
+            renamed = people_key(graph, name) == fitted.people
             raise InputError(
                 f"{self.name} predicts only people who reported",
                 where=graph.schema.name,
-                remedy="collect their reports and fit again, or train solitude, which predicts on new graphs",
+                remedy=f"these are the same people in the same rows under another name: call their graph {name!r}"
+                if renamed
+                else "collect their reports and fit again, or train solitude, which predicts on new graphs",
             )
         return fitted.probabilities
 

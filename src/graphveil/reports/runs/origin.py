@@ -79,12 +79,22 @@ def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")
     record = read_run(run)
     if is_collected(record):
-        raise InputError(
-            "it was trained on what people's devices sent, and a collection is no graph",
-            where=str(run),
-            remedy="for its own people train with --predictions FILE; for others name their graph: predict RUN DATA",
-        )
+        raise no_graph("it was trained on what people's devices sent, and", run)
     return _place(record, root)
+
+
+def no_graph(why: str, where: Path) -> InputError:
+    """Return the refusal to predict on a collection.
+
+    Args:
+        why: the beginning of the sentence.
+        where: the run, or the export.
+    """
+    return InputError(
+        f"{why} a collection is no graph",
+        where=str(where),
+        remedy="for its own people train with --predictions FILE; for others name their graph: predict RUN DATA",
+    )
 
 
 def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
