@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.cli import app
 from graphveil.cli.base.console import suggested
 from tests.cli.conftest import Terminal
 
@@ -249,5 +250,21 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
     monkeypatch.setattr("graphveil.methods.runs.experiment.run", stop)
     answer = type_in("train", "lpgnn", "digits", "--json")
     assert (answer.code, answer.out) == (130, "")
-    assert answer.err == "interrupted; no partial files remain\n"
-    assert list(Path.cwd().iterdir()) == []
+    anew = "interrupted; no partial files remain, nothing was released, and the same command begins anew\n"
+    assert answer.err == anew and list(Path.cwd().iterdir()) == []
+    monkeypatch.setattr("graphveil.graphs.describe", stop)
+    assert type_in("data", "describe", "digits").err == "interrupted; no partial files remain\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare lpgnn digits",
+        "--debug reproduce lpgnn-table3",
+        "federation join a b",
+        "federation serve a",
+        "tune gap digits --proxy social-100 --out=run",
+    ],
+)
+def test_an_interrupt_of_what_goes_on_says_so(words: str) -> None:
+    assert app.interrupted(words.split()).endswith("type the same command again, and it goes on where it stopped")

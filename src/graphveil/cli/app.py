@@ -44,10 +44,10 @@ def main(args: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        return _explain(error, debug=debug)
+        return _explain(error, args, debug=debug)
     # Outside of standalone mode Typer returns this code without a message.
     if code == INTERRUPTED:
-        complain("interrupted; no partial files remain")
+        complain(interrupted(args))
     return int(code or DONE)
 
 
@@ -117,10 +117,27 @@ def _common(
     # `_version` and `main` handle both options; they are declared here so that --help lists them.
 
 
-def _explain(error: BaseException, *, debug: bool) -> int:
+#: Commands that go on where they stopped when they are typed again, and those that spend epsilon in one piece.
+_RESUMED = {"compare", "reproduce", "federation serve", "federation join"}
+_WHOLE = {"train", "tune", "release"}
+
+
+def interrupted(args: Sequence[str]) -> str:
+    """Return the line on an interrupted command: what is left of it, and whether it goes on."""
+    words = [word for word in args if word != "--debug"][:2]
+    # The trials on a proxy are kept beside the folder that --out names.
+    searched = words[:1] == ["tune"] and {"--proxy", "--out"} <= {word.split("=")[0] for word in args}
+    if searched or _RESUMED & {words[0], " ".join(words)}:
+        return "interrupted; type the same command again, and it goes on where it stopped"
+    if words[0] in _WHOLE:
+        return "interrupted; no partial files remain, nothing was released, and the same command begins anew"
+    return "interrupted; no partial files remain"
+
+
+def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
     """Print one line about ``error`` and return its exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        complain("interrupted; no partial files remain")
+        complain(interrupted(args))
         return INTERRUPTED
     if isinstance(error, GraphveilError):
         complain(f"error: {_cut(suggested(str(error)))}")
