@@ -67,6 +67,35 @@ def test_defaults_and_awkward_names_of_graphml_are_copied(tmp_path: Path) -> Non
     assert facts.directed is False
 
 
+def test_graphml_of_neo4j_says_what_no_key_declares(tmp_path: Path) -> None:
+    keys = '<key id="hours" for="node" attr.name="hours"/><key id="since" for="edge" attr.name="since"/>'
+    nodes = '<node id="n1" labels=":Person"><data key="labels">:Person</data><data key="hours">3</data></node>'
+    edge = '<edge id="e0" source="n1" target="n1" label="CALLED"><data key="label">CALLED</data></edge>'
+    graph = f'<graph id="G" edgedefault="directed">{nodes}{edge}</graph>'
+    (tmp_path / "g.graphml").write_text(GRAPHML.format(keys + graph))
+    tables, facts = imported(tmp_path / "g.graphml", tmp_path / "out")
+    assert tables["nodes"] == [("id", "hours"), ("n1", "3")]
+    assert facts.notes == (
+        "left out of the edges: since",
+        "left out of the nodes, since no key declares it: labels",
+    )
+
+
+def test_the_one_table_of_neo4j(tmp_path: Path) -> None:
+    head = '"_id","_labels","hours","id","_start","_end","_type","since"\n'
+    nodes = '"7",":Person","3","a ""b"",\nc","","","",""\n"8",":Person:Boss","","","","","",""\n'
+    (tmp_path / "all.csv").write_text(f'{head}{nodes}"","","","","7","8","CALLED","2020"\n')
+    tables, facts = imported(tmp_path / "all.csv", tmp_path / "out")
+    people = [("7", ":Person", "3", 'a "b",\nc'), ("8", ":Person:Boss", None, None)]
+    assert tables["nodes"] == [("id", "labels", "hours", "id_attribute"), *people]
+    assert tables["edges"] == [("source", "target"), ("7", "8")]
+    assert (facts.directed, facts.notes) == (True, ("left out of the edges: _type, since",))
+    for row in ('"","","","","7","","CALLED",""', '"9",":A","","","7","8","CALLED",""', '"9",":A"', '"9'):
+        (tmp_path / "all.csv").write_text(f"{head}{nodes}{row}\n")
+        with pytest.raises(GraphveilError, match=r"all\.csv, line 5"):
+            import_source(str(tmp_path / "all.csv"), tmp_path / "out")
+
+
 @pytest.mark.parametrize("key", ["edges", "links"])
 def test_node_link_json_of_networkx(tmp_path: Path, key: str) -> None:
     graph = club(directed=key == "links")

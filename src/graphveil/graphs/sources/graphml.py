@@ -23,6 +23,7 @@ def import_graphml(path: Path, folder: Path) -> Imported:
     _refuse_document_type(path)
     keys: dict[str, Element] = {}
     rows: dict[str, Write] = {}
+    undeclared: dict[str, None] = {}
     directed = ""
     with ExitStack() as stack:
         for element in _elements(path):
@@ -41,10 +42,13 @@ def import_graphml(path: Path, folder: Path) -> Imported:
                 raise DataError(f"holds a {kind} of another kind", where=str(path), allowed="all directed, or none")
             elif rows:
                 rows[f"{kind}s"](_row(element, kind, keys, path))
+                undeclared |= dict.fromkeys(set(_values(element)) - {*keys} if kind == "node" else ())
         if not rows:
             raise DataError("holds no graph", where=str(path), allowed="GraphML with one graph")
     names = (key.get("attr.name", name) for name, key in keys.items() if key.get("for") == "edge")
-    return Imported(directed == "true", left_out(names))
+    # Neo4j writes labels so where it is not asked for types.
+    lost = f"left out of the nodes, since no key declares it: {', '.join(sorted(undeclared))}"
+    return Imported(directed == "true", (*left_out(names), *([lost] if undeclared else [])))
 
 
 def _refuse_document_type(path: Path) -> None:
@@ -94,5 +98,10 @@ def _row(element: Element, kind: str, keys: dict[str, Element], path: Path) -> l
         raise DataError(f"holds {what}", where=str(path))
     if kind == "edge":
         return ends
-    values = {part.get("key"): part.text for part in element if part.tag.rpartition("}")[2] == "data"}
+    values = _values(element)
     return [*ends, *(values.get(name, keys[name].findtext("{*}default")) for name in _attributes(keys))]
+
+
+def _values(element: Element) -> dict[str, str | None]:
+    """The attributes of a node or an edge, by the ids of their keys."""
+    return {part.get("key", ""): part.text for part in element if part.tag.rpartition("}")[2] == "data"}

@@ -10,6 +10,7 @@ from graphveil.graphs.sources.arrays import HOW_TO_SAVE, import_arrays
 from graphveil.graphs.sources.database import SQLITE_ENDINGS, import_database
 from graphveil.graphs.sources.files import import_edge_list, import_node_link
 from graphveil.graphs.sources.graphml import import_graphml
+from graphveil.graphs.sources.neo4j import import_neo4j, is_neo4j
 from graphveil.graphs.sources.rows import Imported
 
 _READERS: Final = {
@@ -44,4 +45,6 @@ def import_source(address: str, folder: Path, queries: tuple[str | None, str | N
         raise InputError("no such file", where=address, allowed=SOURCES)
     if ending not in _READERS:
         raise InputError(f"no source ends in {ending!r}", where=address, allowed=SOURCES)
+    if ending == ".csv" and is_neo4j(path):
+        return import_neo4j(path, folder)
     return _READERS[ending](path, folder)
