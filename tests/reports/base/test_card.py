@@ -15,6 +15,7 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger, assume
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR, RELEASE_READERS
 from graphveil.privacy.statement.unit import NODE_WITHOUT_EDGES, UNDIRECTED_EDGE
+from graphveil.reports.attacks.figure import summary
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.base.words import used_settings
@@ -146,6 +147,13 @@ def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
     anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}
     for text in forms(made.record(), anyway):
         assert "the excess was there without the secret: no leak" in text and "MORE THAN" not in text
+    # On the screen too, and for the advantage alone.
+    excused = anyway["linkteller"]["gap"]
+    for changes in ({}, {"limit": 1.0}, {"advantage_limit": 1.0}):
+        assert "go together; the excess was there without the secret" in " ".join(summary(replace(excused, **changes)))
+    within = replace(excused, limit=1.0, advantage_limit=1.0)
+    luck = replace(within, advantage_limit=(excused.advantage.low + excused.advantage.mean) / 2)
+    assert "above" not in " ".join(summary(within)) and summary(luck)[-1].endswith("but not significantly")
     several = {"membership": {"gcn": result(math.inf, note="outside the unit"), "all holders": result()}}
     for text in forms(made.record(), several):
         assert "no limit: epsilon of outside the unit" in text

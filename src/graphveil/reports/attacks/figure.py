@@ -17,7 +17,7 @@ from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.attacks.files import PLAIN, over_limit
+from graphveil.reports.attacks.files import PLAIN, above_limit
 from graphveil.reports.base.charts import Chart, Line
 from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean, drawable
 from graphveil.reports.base.text import printable
@@ -114,9 +114,8 @@ def summary(result: AttackResult) -> tuple[str, ...]:
         line_of("found at 1% false alarms", result.tpr_at_1_fpr, result.limit),
         f"limit: {result.limit_note}" if math.isinf(result.epsilon) else f"limit from {result.limit_note}",
     ]
-    if result.beats_limit:
-        lines.append(over_limit(result))
-    return (*lines, *result.notes)
+    above = above_limit(result)
+    return (*lines, *([] if above is None else [above]), *result.notes)
 
 
 def attack_charts(name: str, results: Mapping[str, AttackResult]) -> tuple[Chart, Chart]:

@@ -79,17 +79,27 @@ def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE) -
             rows.append(_row(name, result, plain))
             lines.append(_remarks(name, result))
             if result.beats_limit:
-                alarms.append(Paragraph(f"{name}: {over_limit(result)}.", strong=True))
+                alarms.append(Paragraph(f"{name}: {above_limit(result)}.", strong=True))
         # What it read decides who may see the whole table.
         lines += [f"{attack}, {PLAIN}: {'; '.join(plain.notes)}"] if plain is not None and plain.notes else []
     return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
 
 
-def over_limit(result: AttackResult) -> str:
-    """Return what it means that an attack found more than epsilon allows."""
-    if result.name == "averaging":
+def above_limit(result: AttackResult) -> str | None:
+    """Return what it means that a figure of an attack is above what epsilon allows; None: none is."""
+    limits = ((result.tpr_at_1_fpr, result.limit), (result.advantage, result.advantage_limit))
+    lows = [score.low > limit for score, limit in limits if limit is not None and score.mean > limit]
+    if result.beats_limit and result.name == "averaging":
         return "more than the epsilon of one report allows, which is why the ledger refuses to pay for a second"
-    return "MORE THAN EPSILON ALLOWS: the method leaks what it claims to protect"
+    if result.beats_limit:
+        return "MORE THAN EPSILON ALLOWS: the method leaks what it claims to protect"
+    if not any(lows):
+        return "above what epsilon allows, but not significantly" if lows else None
+    # Of each secret by itself the limit holds, but other people's data and other entries tell of it too.
+    return (
+        "above what epsilon allows for one secret judged by itself: people who are linked, and features of one person, "
+        "go together; the excess was there without the secret: no leak"
+    )
 
 
 def _row(name: str, result: AttackResult, plain: AttackResult | None) -> Row:
@@ -112,9 +122,8 @@ def _auc(score: Interval) -> str:
 def _remarks(name: str, result: AttackResult) -> str:
     """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
     remarks = [f"{'no limit' if math.isinf(result.epsilon) else 'limit'}: {result.limit_note}"]
-    if result.limit is not None and result.tpr_at_1_fpr.mean > result.limit and not result.beats_limit:
-        surely = result.tpr_at_1_fpr.low > result.limit
-        remarks.append("the excess was there without the secret: no leak" if surely else "not significantly above it")
+    above = None if result.beats_limit else above_limit(result)
+    remarks += [above] if above is not None else []
     if result.baseline is not None:
         high = "" if result.baseline_high is None else f", by chance up to {result.baseline_high:.2f}"
         remarks.append(f"without the secret: {result.baseline_note}{high}")
