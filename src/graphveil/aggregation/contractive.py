@@ -51,11 +51,7 @@ _NOISE: Final = FineNormal(float(_STEPS))
 
 @dataclass(frozen=True, kw_only=True)
 class ContractiveChain:
-    """What is public of a chain.
-
-    Raises:
-        InputError: a number is outside its range.
-    """
+    """What is public of a chain."""
 
     hops: int  # K
     contraction: float  # c, in (0, 1)
@@ -116,15 +112,13 @@ class ContractiveChain:
         return self.contraction * spread + self.residual * start
 
     def released(self, rows: ReceiverRows, start: Tensor, sigma: float, randomness: Randomness) -> Tensor:
-        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise.
+        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise. Raises InputError for more than
+        MOST_NUMBERS numbers.
 
         Args:
             rows: the edges, each in both directions, without self-loops.
             sigma: noise of each step; 0 adds none.
             start: x_0, [n, c]; no edge is in it. Rows longer than 1 are shortened, NaN and infinite entries become 0.
-
-        Raises:
-            InputError: more than MOST_NUMBERS numbers.
         """
         if start.numel() > MOST_NUMBERS:
             raise InputError(f"{start.numel()} numbers", where="caribou", allowed=f"at most {MOST_NUMBERS}")

@@ -50,9 +50,6 @@ class CountedSum:
         epsilon: of all sums together, for one unit; inf adds no noise and hides nothing.
         bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
 
-    Raises:
-        InputError: an argument is outside its range.
-
     >>> import torch
     >>> from graphveil.aggregation import CountedSum, ReceiverRows
     >>> from graphveil.privacy import SeededRandomness
@@ -102,14 +99,12 @@ class CountedSum:
         return NoisyCounts(epsilon=self.epsilon / (self.hops * self.change) * 2.0**-self.bits)
 
     def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness, *, engine: Engine = LOCAL) -> Tensor:
-        """Return the noisy sums of one hop, float32 [n, c].
+        """Return the noisy sums of one hop, float32 [n, c]. Raises InputError for edges with weights, or not one row a
+        node.
 
         Args:
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
             engine: where blocks of receivers are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: edges with weights, or not one row a node.
         """
         sent = self._sent(rows, x)
         blocks = Blocks.of(*sent.shape)

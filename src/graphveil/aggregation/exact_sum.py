@@ -73,16 +73,14 @@ class ReceiverRows:
         w_max: float = 1.0,
         weight_bits: int = WEIGHT_BITS,
     ) -> ReceiverRows:
-        """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates.
+        """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates. Raises
+        InputError where an edge names a node that does not exist, is listed twice with weights, weights are not one per
+        edge, w_max is below a step, or 2^31 nodes or more.
 
         Args:
             edges: also a graph with bounded degrees, which the "node" unit needs.
             weights: [E], rounded down to steps of 2^-weight_bits; those above w_max are w_max, negative or NaN ones 0.
             w_max: the declared largest weight, positive and at least one step.
-
-        Raises:
-            InputError: an edge names a node that does not exist, is listed twice with weights, weights are not one per
-                edge, w_max is below a step, or 2^31 nodes or more.
         """
         bound = edges if isinstance(edges, BoundedEdges) else None
         edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
@@ -119,15 +117,13 @@ class ReceiverRows:
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
     def sums(self, rows: GridRows, receivers: slice = slice(None), *, out: Tensor | None = None) -> _Sums:
-        """Return the exact sums; `_Sums` says where they stand.
+        """Return the exact sums; `_Sums` says where they stand. Raises InputError where the rows are not one per node,
+        or a message can exceed 2^24 steps.
 
         Args:
             rows: what every node sends.
             receivers: consecutive ones, whose sums are asked for; all by default.
             out: float32 [receivers, c] that becomes the values; None: a new one.
-
-        Raises:
-            InputError: the rows are not one per node, or a message can exceed 2^24 steps.
         """
         values = rows.values
         if len(values) != self.num_nodes:

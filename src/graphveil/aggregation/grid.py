@@ -69,16 +69,14 @@ def quantise(
     over: GridRows | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
-    A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
+    A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError where x is no float
+    matrix, or cap or bits are outside their range.
 
     Args:
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
         over: rows of the same shape and grid whose memory is written over; None: new memory.
-
-    Raises:
-        InputError: x is no float matrix, or cap or bits are outside their range.
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")

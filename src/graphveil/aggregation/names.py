@@ -17,11 +17,7 @@ _SIMILAR: Final = 0.7310585975646973
 
 
 def largest_weight(kind: str) -> float:
-    """The declared w_max of a kind, rounded up.
-
-    Raises:
-        InputError: no such kind.
-    """
+    """The declared w_max of a kind, rounded up. Raises InputError for no such kind."""
     if kind not in WEIGHT_KINDS:
         raise InputError(f"weights {kind!r} are not known", allowed=", ".join(WEIGHT_KINDS))
     # A bound of the kind: the largest weight found in private data would be a statistic of it.

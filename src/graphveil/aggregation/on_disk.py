@@ -25,13 +25,11 @@ _PART: Final = 1 << 20
 
 def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, folder: Path) -> SparseMatrix:
     """Write P = D^{-1/2} A D^{-1/2} of an undirected graph into a folder and return it as it lies there, [n, n] with
-    the values of `normalised`, to the last bit. Beside a part of the edges, one number a node takes memory.
+    the values of `normalised`, to the last bit. Beside a part of the edges, one number a node takes memory. Raises
+    InputError for edges in another order or in one direction, of nodes that do not exist, or a folder that is there.
 
     Args:
         edges: int64 [2, E], both directions of each, ascending, without loops: as `graphs.normalise_edges` puts them.
-
-    Raises:
-        InputError: edges in another order or in one direction, of nodes that do not exist, or a folder that is there.
     """
     source, target = edges.open() if isinstance(edges, Mapped) else edges
     require_ascending(source, target, num_nodes, directed=False)
@@ -52,10 +50,8 @@ def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, fol
 
 
 def stored_propagation(folder: Path) -> SparseMatrix:
-    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used.
-
-    Raises:
-        InputError: the folder was not written by it.
+    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used. Raises
+    InputError where the folder was not written by it.
     """
     starts, columns, values = (
         as_tensor(Mapped(folder / f"{name}.npy").open()) for name in ("starts", "columns", "values")

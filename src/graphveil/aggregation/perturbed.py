@@ -57,15 +57,13 @@ _UP: Final = 1 + 1e-14
 
 
 def entries_of(unit: Unit, degree: int | None = None, relationships: int | None = None) -> int:
-    """How many rows of a sum one unit can change: one for each entry of A; k edges of one person change k + 1,
-    the k others' rows and the person's own.
+    """How many rows of a sum one unit can change: one for each entry of A; k edges of one person change k + 1, the k
+    others' rows and the person's own. Raises InputError for no such unit, or a degree without "node" or "node" without
+    a degree; the same for "k-edges".
 
     Args:
         degree: the bound on a node's receivers, for "node" alone.
         relationships: k, for "k-edges" alone.
-
-    Raises:
-        InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
@@ -89,14 +87,12 @@ def _require_bound(name: str, value: int | None, of: str, unit: str) -> None:
 def sensitivity_of(
     unit: Unit, w_max: float = 1.0, degree: int | None = None, relationships: int | None = None
 ) -> float:
-    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up.
+    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up. Raises
+    InputError for a weight that is not above 0, or what `entries_of` refuses.
 
     Args:
         w_max: the declared largest weight.
         degree, relationships: as for `entries_of`.
-
-    Raises:
-        InputError: a weight that is not above 0, or what `entries_of` refuses.
 
     >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
     (1.0, 1.4142)
@@ -121,9 +117,6 @@ class PerturbedSum:
         bits: a row of length cap is 2^bits steps long; None: 8 to 10, as the largest sigma allows (fewer above 512).
         degree: D, how many others one node sends to.
         relationships: k, of one person, hidden together; for "k-edges".
-
-    Raises:
-        InputError: an argument is outside its range.
 
     >>> import torch
     >>> from graphveil.aggregation import PerturbedSum, ReceiverRows
@@ -179,13 +172,10 @@ class PerturbedSum:
 
     def epsilon(self, delta: float, columns: int) -> float:
         """The exact epsilon of all hops, the table's rounding included. It is infinite without noise, and where the cut
-        tails weigh more than delta (at an epsilon of 40 or so).
+        tails weigh more than delta (at an epsilon of 40 or so). Raises InputError where delta is outside (0, 1).
 
         Args:
             columns: entries of a row.
-
-        Raises:
-            InputError: delta is outside (0, 1).
         """
         # A millionth of delta is set aside for the noise's cut tails.
         exact = gaussian_epsilon(1.0 / self.mu, delta * (1 - 1e-6)) if self.mu < math.inf else math.inf
@@ -221,16 +211,14 @@ class PerturbedSum:
         out: np.ndarray | None = None,
     ) -> Tensor:
         """Return the noisy sums of one hop, in units in which the rows' cap is 1, float32 [n, c] on the device of `x`.
+        Raises InputError for no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is
+        too small or too large for the grid; or `out` does not fit.
 
         Args:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
             hop: 1..K.
             engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
-
-        Raises:
-            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
-                small or too large for the grid; or `out` does not fit.
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
@@ -406,15 +394,13 @@ def propagate_privately(
     out: Sequence[np.ndarray] | None = None,
 ) -> list[Tensor]:
     """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise. Everything but X_0
-    may be released: edges are read by the noisy sums alone, and each hop reads the hop before it.
+    may be released: edges are read by the noisy sums alone, and each hop reads the hop before it. Raises InputError for
+    what `perturb` refuses, or other arrays in `out`.
 
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
         out: K + 1 arrays float32 [n, c] that X_0..X_K are written into. On disk, as x and the arrays of `rows` may be,
             no more than blocks and what noise is looked up in take memory.
-
-    Raises:
-        InputError: what `perturb` refuses, or other arrays in `out`.
     """
     start = rows_of(x)
     places = [None] * (perturbed.hops + 1) if out is None else [require_room(place, *start.shape) for place in out]

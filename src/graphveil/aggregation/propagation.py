@@ -32,14 +32,12 @@ Normalisation = Literal["gcn", "mean"]
 
 
 def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
-    """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out.
+    """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out. Raises
+    InputError where an edge names a node outside 0..n-1, weights are negative, not finite or not one per edge, or a
+    weighted edge is listed twice.
 
     Args:
         weights: w [E] >= 0, one per edge; an edge of weight 0 is no edge.  Without them duplicates count once.
-
-    Raises:
-        InputError: an edge names a node outside 0..n-1, weights are negative, not finite or not one per edge, or a
-            weighted edge is listed twice.
     """
     return _as_scipy(received(edge_index, num_nodes, weights=weights))
 
@@ -141,16 +139,13 @@ def normalised(
 
 
 def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, out: np.ndarray | None = None) -> Tensor:
-    """Return P^hops h [n, c].
+    """Return P^hops h [n, c]. Raises InputError for shapes or types that do not fit, or an `out` that is h itself.
 
     Args:
         h: [n, c]; on disk, or with `out`, float32.
         engine: where blocks are worked on; no bit depends on it.
         out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
             no more than blocks take memory; what stands between two hops is kept beside it.
-
-    Raises:
-        InputError: shapes or types that do not fit, or an `out` that is h itself.
     """
     if out is None:
         return p.on(engine).power(rows_of(h), hops)
@@ -245,14 +240,12 @@ class Entries:
         weights: npt.NDArray[np.float32] | None = None,
     ) -> Entries:
         """Return the entries of a square matrix; those of weight 0 are left out, and twins without weights count once.
+        Raises InputError where a pair is listed twice with weights, or 2^31 rows or more.
 
         Args:
             rows, columns: [E] in 0..size-1, in any order.
             size: n.
             weights: [E].
-
-        Raises:
-            InputError: a pair is listed twice with weights, or 2^31 rows or more.
         """
         if size >= _MOST:
             raise InputError(f"a sparse matrix of {size} rows", allowed="below 2^31")

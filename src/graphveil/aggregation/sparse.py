@@ -208,10 +208,8 @@ class SparseMatrix:
         return from_scipy(matrix[chosen.cpu().numpy()]).to(self.forward.values.device)
 
     def power(self, x: Tensor, hops: int) -> Tensor:
-        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].
-
-        Raises:
-            InputError: when the shapes do not fit.
+        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c]. Raises InputError when the shapes do not
+        fit.
         """
         if x.requires_grad and hops and x.shape[0] == self.shape[0] == self.shape[1]:
             return self._differentiable(x, hops)
@@ -255,13 +253,11 @@ def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
     """Return a scipy sparse matrix, of fewer than 2^31 rows and columns, as one that shares what it can of its memory.
+    Raises InputError for 2^31 or more rows or columns.
 
     Args:
         matrix: any sparse format.
         symmetric: promises A = A^T, which is then stored once.
-
-    Raises:
-        InputError: for 2^31 or more rows or columns.
     """
     csr = matrix.tocsr()
     # 32-bit indices halve what a product reads, which is what bounds its speed.

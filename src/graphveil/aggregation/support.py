@@ -39,14 +39,12 @@ class Support:
 
     @staticmethod
     def of(edge_index: Tensor, num_nodes: int, *, self_loops: bool = False) -> Support:
-        """Return the support of edges; duplicates count once, self-loops are left out.
+        """Return the support of edges; duplicates count once, self-loops are left out. Raises InputError where an edge
+        names a node outside 0..n-1, or 2^31 entries or more.
 
         Args:
             edge_index: int64 [2, E], row 0 sends to row 1.
             self_loops: whether every node gets one.
-
-        Raises:
-            InputError: an edge names a node outside 0..n-1, or 2^31 entries or more.
         """
         source, target = edge_index.cpu().numpy().astype(np.int64)
         if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):

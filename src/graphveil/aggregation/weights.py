@@ -39,16 +39,14 @@ def edge_weights(
     sharpness: float = 1.0,
     attention: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> tuple[Tensor | None, float]:
-    """Return the weight of every edge [E] (None for uniform) and w_max.
+    """Return the weight of every edge [E] (None for uniform) and w_max. Raises InputError for no such kind, a sharpness
+    that is negative or not finite, or attention that nobody trained.
 
     Args:
         x: what the ends are compared by; must be public where edges are what is protected.
         edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
         attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
-
-    Raises:
-        InputError: no such kind, a sharpness that is negative or not finite, or attention that nobody trained.
     """
     w_max = largest_weight(kind)
     if not 0.0 <= sharpness < math.inf:

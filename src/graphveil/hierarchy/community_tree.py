@@ -292,9 +292,6 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
         public: integers [2, m], public edges, each once.
         features: [n, d] numbers that are public, a numpy array or a scipy CSR matrix. None: there are none.
         seed: the same seed gives the same tree.
-
-    Raises:
-        InputError: an edge is none between two different nodes, or features are not n rows of finite numbers.
     """
     pairs, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
     adjacency = adjacency_of(nodes, pairs)

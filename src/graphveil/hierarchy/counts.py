@@ -54,9 +54,6 @@ def pair_tree(
         tree: a dendrogram over all n nodes.
         members: [k] declared private nodes, each once. None: all.
         public: integers [2, m], public edges, each once; those with an end outside `members` do not matter. None: none.
-
-    Raises:
-        InputError: an id is no node or stands twice, or an edge is none between two different nodes.
     """
     inside = member_mask(members, tree.leaves)
     public_pairs = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
@@ -77,15 +74,13 @@ def pair_tree(
 
 
 def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
-    """Return how many pairs have their lowest common ancestor at each inner node n + row: int64 [n-1], E_r.
+    """Return how many pairs have their lowest common ancestor at each inner node n + row: int64 [n-1], E_r. Raises
+    InputError as `lowest_common_ancestors` does.
 
     Adding or removing one pair changes one count, by one.
 
     Args:
         tree, pairs: as of `lowest_common_ancestors`.
-
-    Raises:
-        InputError: see `lowest_common_ancestors`.
     """
     counts = np.bincount(lowest_common_ancestors(tree, pairs) - tree.leaves, minlength=tree.leaves - 1)
     return counts.astype(np.int64, copy=False)
@@ -97,9 +92,6 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     Args:
         tree: a dendrogram over n leaves.
         pairs: integers [2, S], 0 to n - 1.
-
-    Raises:
-        InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
     """
     from graphveil.hierarchy.kernels import highest_owners
 
@@ -124,15 +116,13 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
 
 
 def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
-    """Return pairs of different nodes as int64 [2, S].
+    """Return pairs of different nodes as int64 [2, S]. Raises InputError where a column is no such pair; names the
+    column, never the ids.
 
     Args:
         pairs: integers [2, S].
         nodes: n, ids are 0 to n - 1.
         where: what the pairs are, for the error.
-
-    Raises:
-        InputError: a column is no such pair; names the column, never the ids.
     """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
@@ -145,14 +135,11 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
 
 
 def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
-    """Return whether each node is private, bool [n].
+    """Return whether each node is private, bool [n]. Raises InputError where the ids are no such list.
 
     Args:
         members: [k] declared ids, each once, None: all.
         nodes: n.
-
-    Raises:
-        InputError: the ids are no such list.
     """
     if members is None:
         return np.ones(nodes, np.bool_)
@@ -189,13 +176,11 @@ def _gaps(tree: Dendrogram) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32
 
 
 def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
-    """Return L(D) in nats (eq. 2); where all or none of its pairs are edges an inner node adds 0.
+    """Return L(D) in nats (eq. 2); where all or none of its pairs are edges an inner node adds 0. Raises InputError for
+    a count below 0 or more edges than pairs.
 
     Args:
         edges, pairs: [r], E_r and L_r R_r of each inner node; InputError for a count outside 0 to all pairs.
-
-    Raises:
-        InputError: a count below 0 or more edges than pairs.
     """
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
@@ -227,9 +212,6 @@ def likelihood_sensitivity(members: int) -> float:
     Source: K. Tran et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",
     2022, Lemma 4, with the exponent that its eq. 15 lost; it agrees with all graphs and trees of 3 to 6 nodes.
     InputError: fewer than two private nodes.
-
-    Raises:
-        InputError: fewer than two private nodes.
     """
     if isinstance(members, bool) or not isinstance(members, int | np.integer) or members < 2:
         raise InputError(f"members is {members!r}", where="likelihood_sensitivity", allowed="at least 2 private nodes")

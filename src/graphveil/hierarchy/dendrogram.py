@@ -107,13 +107,11 @@ class Dendrogram:
 
 
 def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
-    """Number a tree's inner nodes anew, so that every child stands below its parent; leaves keep their numbers.
+    """Number a tree's inner nodes anew, so that every child stands below its parent; leaves keep their numbers. Raises
+    InputError where the arrays are no binary tree with leaves 0..n-1.
 
     Args:
         left, right: [n-1] the children of inner node n + row, inner nodes in any order; else InputError.
-
-    Raises:
-        InputError: the arrays are no binary tree with leaves 0..n-1.
     """
     from graphveil.hierarchy.kernels import children_first_numbers
 
@@ -136,9 +134,6 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
     """Join a row of leaves in pairs of neighbours, the pairs in pairs, and so on: a tree of depth log2 n, rounded up.
 
     `leaves` [n] are the numbers 0..n-1 in the order in which they are to stand; InputError: not every number once.
-
-    Raises:
-        InputError: not every number once.
     """
     order = _ids("leaves", leaves)
     if len(order) < 1 or not np.array_equal(np.sort(order), np.arange(len(order))):

@@ -94,15 +94,13 @@ class Chain:
 
 
 def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
-    """Return a chain that stands at the tree `start`.
+    """Return a chain that stands at the tree `start`. Raises InputError for more nodes and edges than 32-bit counts can
+    hold.
 
     Args:
         start: a dendrogram over n leaves.
         public, private: the two layers of edges over the same n nodes.
         weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
-
-    Raises:
-        InputError: more nodes and edges than 32-bit counts can hold.
     """
     from graphveil.hierarchy import mcmc_steps as at
 
@@ -207,9 +205,6 @@ def fit_markov(
         start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
             every other chain begins with.
         progress: hears every 65,536 steps or sooner; it, or an interrupt, may raise.
-
-    Raises:
-        InputError: a setting out of range, a `start` over other leaves, or edges that are not as above.
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)
@@ -306,7 +301,7 @@ def _check_settings(nodes: int, epsilon: float, steps: int, chains: int) -> None
 
 def split_rhat(traces: npt.ArrayLike) -> float:
     """Return the potential scale reduction of halves of chains: near 1 where all of them agree, in mean and along the
-    way.
+    way. Raises InputError for fewer than 4 points in a chain, no chain, or a number that is not finite.
 
     The trace of a chain that private edges steer tells about them at each of its steps, which no budget pays for. So
     traces are taken only of chains that walk towards the public part of the law, exp(L_public): they tell whether the
@@ -315,9 +310,6 @@ def split_rhat(traces: npt.ArrayLike) -> float:
 
     `traces` are [chains, points], at least 4 finite points each, the first steps left out. It is infinity where halves
     are constant but different, nan where all numbers are equal.
-
-    Raises:
-        InputError: fewer than 4 points in a chain, no chain, or a number that is not finite.
     """
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():

@@ -49,11 +49,7 @@ class Blocks:
         return np.where(self.whole, size * (size - 1) // 2, across)
 
     def of(self, pairs: npt.ArrayLike) -> IntArray:
-        """Return the block of each pair [2, S].
-
-        Raises:
-            InputError: a pair in none of them, naming the column only.
-        """
+        """Return the block of each pair [2, S]. Raises InputError for a pair in none, naming its column only."""
         tree = self.sorted_pairs.tree
         block = self.owner[lowest_common_ancestors(tree, pairs) - tree.leaves]
         if (block < 0).any():
@@ -63,9 +59,7 @@ class Blocks:
 
     def counts(self, edges: npt.ArrayLike) -> IntArray:
         """Return how many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed.
-
-        Raises:
-            InputError: an edge is no protected pair.
+        Raises InputError where an edge is no protected pair.
         """
         return np.bincount(self.of(edges), minlength=len(self)).astype(np.int64, copy=False)
 
@@ -115,7 +109,8 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
 def collapse_by_scale(
     sorted_pairs: PairTree, epsilon: float, *, between: float = 0.05, within: float = 0.01
 ) -> BoolArray:
-    """Apply the rule of the paper, collapse where noise 1 / epsilon is large beside the pairs: bool [n-1].
+    """Apply the rule of the paper, collapse where noise 1 / epsilon is large beside the pairs: bool [n-1]. Raises
+    InputError for an epsilon or threshold that is not above 0.
 
     1 / (epsilon L R) >= tau1 = `between` and 1 / (epsilon pairs below) >= tau2 = `within`, with L and R the private
     nodes on either side (the /2 that the paper drops in tau2 stands here, as in its authors' code).
@@ -123,9 +118,6 @@ def collapse_by_scale(
     Args:
         sorted_pairs: the tree and the public facts of its pairs.
         epsilon, between, within: the budget of the counts, tau1 and tau2, above 0.
-
-    Raises:
-        InputError: an epsilon or threshold that is not above 0.
     """
     require_positive(epsilon=epsilon, between=between, within=within)
     tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
@@ -148,9 +140,6 @@ def release_counts(
         edges: integers [2, S], the private edges, each once.
         noise: called once with the exact counts int64 [B], of L1 sensitivity 1.
         share: how densities are made of noisy counts: `clamped_density`, or what `informed_density` gives.
-
-    Raises:
-        InputError: an edge is no protected pair, or the noise gives back another shape or values that are not finite.
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
@@ -181,7 +170,8 @@ def require_positive(**values: float) -> None:
 
 
 def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:
-    """Collapse subtrees with fewer than `edges` / epsilon public edges below: bool [n-1], for `choose_blocks`.
+    """Collapse subtrees with fewer than `edges` / epsilon public edges below: bool [n-1], for `choose_blocks`. Raises
+    InputError for an epsilon or a number of edges that is not above 0.
 
     The rule of the paper looks at densities: in a sparse graph it keeps blocks of a few dozen pairs, of which hardly
     one holds an edge, and their noise is all they tell. Private edges are taken to lie roughly where public ones do; a
@@ -192,9 +182,6 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
         sorted_pairs: the tree and the public facts of its pairs.
         epsilon: the budget of the counts, above 0.
         edges: public edges that a block needs at epsilon 1, above 0.
-
-    Raises:
-        InputError: an epsilon or a number of edges that is not above 0.
     """
     require_positive(epsilon=epsilon, edges=edges)
     # Public counts decide, never private ones: which blocks there are is published beside the noise.
@@ -203,7 +190,8 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
 
 
 def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray, IntArray], FloatArray]:
-    """Return a rule that weighs each noisy count against what the block's public edges let expect.
+    """Return a rule that weighs each noisy count against what the block's public edges let expect. Raises InputError
+    for a variance that is not above 0.
 
     Expected is mu = r (a + B N / 2 sum N) for a block with a public edges and N protected pairs among B blocks (half
     an edge a block, spread over the pairs), r such that the expectations sum to the noisy total. How far true counts
@@ -219,9 +207,6 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     Args:
         blocks: the partition.
         variance: of the noise of one count, above 0; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
-
-    Raises:
-        InputError: a variance that is not above 0.
     """
     require_positive(variance=variance)
     places, pairs = blocks.places, blocks.pairs

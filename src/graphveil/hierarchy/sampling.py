@@ -25,7 +25,8 @@ _EDGES: Final = 1 << 23
 
 
 def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Make every protected pair an edge with its block's density, independently.
+    """Make every protected pair an edge with its block's density, independently. Raises InputError for a density
+    outside 0 to 1.
 
     Args:
         blocks: a partition of the protected pairs.
@@ -34,9 +35,6 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
 
     Returns:
         int64 [2, S], u < v, each pair once, sorted, none of them public.
-
-    Raises:
-        InputError: a density outside 0 to 1.
     """
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
         raise InputError("densities that are not shares", allowed=f"{len(blocks)} numbers from 0 to 1")

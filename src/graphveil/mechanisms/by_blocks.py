@@ -36,7 +36,8 @@ def randomize_by_blocks(
     randomness: Randomness,
     engine: Engine = LOCAL,
 ) -> Any:
-    """Return what the devices send, as `mechanism.randomize` does.
+    """Return what the devices send, as `mechanism.randomize` does. Raises InputError as `mechanism.randomize` does, and
+    for before anything is drawn.
 
     Formal guarantees: those of the mechanism. Every row is reported once, by its own law; rows of different blocks take
     noise from independent streams.
@@ -45,9 +46,6 @@ def randomize_by_blocks(
         mechanism: of features or of one class a person; or what stands for data that are declared public.
         values: feature vectors [n, d], dense or sparse rows; or integer classes [n].
         engine: where blocks of people are worked on; no report depends on it.
-
-    Raises:
-        InputError: as `mechanism.randomize`, before anything is drawn.
 
     >>> import torch
     >>> from graphveil.mechanisms import MultiBit

@@ -111,11 +111,7 @@ class MechanismInfo:
 
     @property
     def report_type(self) -> type[Any]:
-        """The class of its reports.
-
-        Raises:
-            InputError: they are plain tensors.
-        """
+        """The class of its reports. Raises InputError where they are plain tensors."""
         if self.reports is None:
             raise InputError(f"{self.name} makes plain tensors", where="report_type", allowed="mechanisms of devices")
         kind: type[Any] = _load(self.reports)
@@ -441,10 +437,8 @@ def catalogue() -> tuple[MechanismInfo, ...]:
 
 
 def mechanism_named(name: str) -> MechanismInfo:
-    """The mechanism of this name, or of the name that an earlier version had for it.
-
-    Raises:
-        InputError: there is none.
+    """The mechanism of this name, or of the name that an earlier version had for it. Raises InputError where there is
+    none.
 
     >>> info = mechanism_named("multi-bit")
     >>> info.class_name, info.kind, [option.name for option in info.options]

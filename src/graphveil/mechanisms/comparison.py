@@ -66,7 +66,8 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Question:
-    """What mechanisms are compared on.
+    """What mechanisms are compared on. Raises InputError where a parameter is outside its range, an epsilon is given
+    twice, or users x dimension exceeds 50,000,000.
 
     Args:
         epsilons: for one user's whole vector, each finite and positive.
@@ -74,10 +75,6 @@ class Question:
         users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
         low, high: the declared range of every coordinate.
         delta: of the mechanisms that need one; they refuse 0.
-
-    Raises:
-        InputError: a parameter is outside its range, an epsilon is given twice, or users x dimension exceeds
-            50,000,000.
     """
 
     epsilons: tuple[float, ...]
@@ -251,9 +248,6 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
     Args:
         epsilons: of one report.
         answers: how many answers a question has, each 2 to 4096.
-
-    Raises:
-        InputError: a parameter is outside its range.
 
     >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
     ['subset-selection']

@@ -59,7 +59,8 @@ class MixedReports:
 
 @dataclass(frozen=True, kw_only=True)
 class Mixed:
-    """Randomizes the answers to several questions about one person.
+    """Randomizes the answers to several questions about one person. Raises InputError for no question, questions about
+    different vectors, or weights and samples that do not fit.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement: the epsilons of the answers that one
     report holds add up to at most epsilon, and which questions are asked is drawn without looking at the data.
@@ -70,9 +71,6 @@ class Mixed:
         weights: the published importance of each question: all are asked, each at its share of epsilon. None: evenly.
         sampled: how many of the questions each person is asked, at equal parts of epsilon; None: the number with the
             least variance of all estimates together, or all of them where weights are given.
-
-    Raises:
-        InputError: no question, questions about different vectors, or weights and samples that do not fit.
     """
 
     epsilon: float
@@ -124,13 +122,11 @@ class Mixed:
         return self.questions[0].domain.guarantee(self.epsilon)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> MixedReports:
-        """What the devices send.
+        """What the devices send. Raises InputError for a block that encodes no answer; the row is named, and nothing is
+        encoded.
 
         Args:
             values: encoded vectors [n, d].
-
-        Raises:
-            InputError: a block that encodes no answer; the row is named, and nothing is encoded.
         """
         # All blocks are read and checked before the first draw: a refusal says nothing of the rows before it.
         truths = [part.truth(values) for part in self.parts]

@@ -154,14 +154,11 @@ def permanent_reports(
 
 def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
     """Return what a device's reports protect together after its value was `values` different ones. Of a neighbour list:
-    after it changed, `values` is 2.
+    after it changed, `values` is 2. Raises InputError for fewer than one value.
 
     Args:
         mechanism: of features, labels or lists.
         values: how many different values the device has had.
-
-    Raises:
-        InputError: fewer than one value.
     """
     if values < 1:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")

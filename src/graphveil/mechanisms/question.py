@@ -31,7 +31,8 @@ _FORMS: Final = "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Randomizes the answer to a question about one column.
+    """Randomizes the answer to a question about one column. Raises InputError where a parameter is outside its range,
+    or the column cannot be asked so.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement, exactly, that of the mechanism for
     the answer: nothing else of the vector is sent.
@@ -43,9 +44,6 @@ class Question:
         place: where its block begins.
         values: whether it is one of these; none: which it is.
         least: of a number: whether it is at least so large.
-
-    Raises:
-        InputError: a parameter is outside its range, or the column cannot be asked so.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -100,10 +98,8 @@ class Question:
         return self.domain.guarantee(self.epsilon)
 
     def truth(self, values: Values) -> Answers:
-        """The number of everybody's true answer, int64 [n], of encoded vectors [n, d], dense or sparse rows.
-
-        Raises:
-            InputError: an entry is out of range, or a block that encodes nothing; the row is named, not the value.
+        """The number of everybody's true answer, int64 [n], of encoded vectors [n, d], dense or sparse rows. Raises
+        InputError where an entry is out of range, or a block that encodes nothing; the row is named, not the value.
         """
         rows = self.domain.open(values)
         stop = self.place + self.column.kind.width
@@ -201,16 +197,14 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
 
 
 def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequence[Column]) -> Question:
-    """The question that a text asks.
+    """The question that a text asks. Raises InputError for no question, no such column or value, or a question that the
+    column cannot be asked.
 
     Args:
         text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER.
         epsilon: the budget of one answer.
         domain: of the encoded vectors.
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
-
-    Raises:
-        InputError: no question, no such column or value, or a question that the column cannot be asked.
     """
     if not text:
         some = ", ".join(column.name for column in columns[:12]) + (", ..." if len(columns) > 12 else "")

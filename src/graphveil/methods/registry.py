@@ -172,13 +172,11 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def load_method(path: str | Path) -> Any:
-    """Return the method saved in a file or run folder, whichever it is.
+    """Return the method saved in a file or run folder, whichever it is. Raises ModelFileError when the file is missing,
+    damaged or not ours.
 
     The ledger beside it, where there is one, is its account: a spend is in that file before any data is read, and all
     who load the same run share it.
-
-    Raises:
-        ModelFileError: when the file is missing, damaged or not ours.
 
     Example:
         >>> from pathlib import Path

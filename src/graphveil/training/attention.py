@@ -75,11 +75,7 @@ class TargetDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """One batch, one noisy gradient, one update. Raises BudgetError where all steps of the schedule are taken."""
         self._updates.count()
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
         self._updates.take(total, randomness, protect=self._protect)
@@ -101,16 +97,13 @@ class TargetDescent:
 
 
 class AttentionDescent(TargetDescent):
-    """The private training of one attention network.
+    """The private training of one attention network. Raises InputError where rows, targets and labels do not match.
 
     Args:
         network: trained in place.
         x: public rows [n, c] of length at most 1.
         rows: read in steps, behind noise.
         soft: the length of the noise that the final sums will get.
-
-    Raises:
-        InputError: rows, targets and labels do not match.
     """
 
     def __init__(
@@ -192,15 +185,12 @@ def _start_head(head: nn.Linear, x: Tensor, labels: Tensor) -> None:
 
 
 class TopologyDescent(TargetDescent):
-    """The private training of rows W.
+    """The private training of rows W. Raises InputError where rows, targets and labels do not match.
 
     Args:
         start: the first rows [n, k], public.
         head: H [c, k], public and fixed.
         rows: no weights; read behind noise.
-
-    Raises:
-        InputError: rows, targets and labels do not match.
     """
 
     def __init__(

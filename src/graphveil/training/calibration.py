@@ -66,16 +66,14 @@ def train_calibrated(
     seed: int,
     progress: ProgressCallback | None = None,
 ) -> Calibrated:
-    """Train `model` in place together with the weights of the support's entries; load the kept epoch's network.
+    """Train `model` in place together with the weights of the support's entries; load the kept epoch's network. Raises
+    InputError for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a complement
+    larger than what lies outside the support, and when the loss stops being a number.
 
     Args:
         model: the backbone `name` ("sage", "gcn" or "gat").
         support: the collected entries; every weight starts at 1.
         seed: fixes dropout and the complement; never touches privacy noise.
-
-    Raises:
-        InputError: for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a
-            complement larger than what lies outside the support, and when the loss stops being a number.
     """
     if calibration.symmetric and not support.symmetric:
         raise InputError("a link is listed in one direction only", where="symmetric calibration")
@@ -180,13 +178,10 @@ def _logits(backbone: Backbone, product: Tensor, structure: Any) -> Tensor:
 
 def complement_of(support: Support, count: int, symmetric: bool, generator: torch.Generator) -> tuple[Support, Tensor]:
     """Return the support with `count` distinct uniform entries from outside it, E + C entries, and which of them it had
-    before, bool. They watch what training on the support alone leaves out.
+    before, bool. They watch what training on the support alone leaves out. Raises InputError when fewer lie outside.
 
     Args:
         count: entries off the diagonal; where `symmetric`, pairs of them, both entries of which are added.
-
-    Raises:
-        InputError: when fewer lie outside.
     """
     if count == 0:
         return support, torch.ones(support.entries, dtype=torch.bool)
@@ -240,11 +235,7 @@ TINY = 1e-8
 
 @dataclass(frozen=True)
 class Calibration:
-    """How edge weights are trained.
-
-    Raises:
-        InputError: negative or infinite numbers, or no whole complement.
-    """
+    """How edge weights are trained. Raises InputError for negative or infinite numbers, or no whole complement."""
 
     lambda1: float = 1e-3  # price of the squared distance from the collected adjacency
     lambda2: float = 1e-3  # price of the weights themselves

@@ -42,11 +42,7 @@ _CLOSE: Final = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolvedRegression:
-    """What is public of one regression.
-
-    Raises:
-        InputError: a number is outside its range.
-    """
+    """What is public of one regression."""
 
     restart: float  # a, in (0, 1]
     depth: int  # m, at least 1

@@ -42,7 +42,8 @@ _ROOM: Final = 4
 
 
 class PrivateDescent:
-    """The private training of one model, step by step, that never takes more steps than its schedule declares.
+    """The private training of one model, step by step, that never takes more steps than its schedule declares. Raises
+    InputError where the model mixes rows or has other parameters, or rows and targets do not match.
 
     Args:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
@@ -51,9 +52,6 @@ class PrivateDescent:
         targets: [n] or [n, c], one row a sample.
         schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
-
-    Raises:
-        InputError: the model mixes rows or has other parameters, or rows and targets do not match.
     """
 
     def __init__(
@@ -92,11 +90,7 @@ class PrivateDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """One batch, one noisy gradient, one update. Raises BudgetError where all steps of the schedule are taken."""
         # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
         there = [] if self._device.type == "cpu" else [self._device]
@@ -439,11 +433,7 @@ class Recorder:
 
     @property
     def seen(self) -> list[tuple[Tensor, Tensor]]:
-        """(input, output) of every layer, in their order.
-
-        Raises:
-            InputError: a layer was not used.
-        """
+        """(input, output) of every layer, in their order. Raises InputError where a layer was not used."""
         if len(self._seen) != len(self._layers):
             raise InputError("a linear layer of the model is not used", remedy="leave it out of the model")
         return [self._seen[number] for number in range(len(self._layers))]

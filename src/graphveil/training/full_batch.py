@@ -54,7 +54,8 @@ def train_full_batch(
     model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train `model` in place, load the weights that validate best into it and return every epoch's figures. Without
-    validation rows the last epoch is kept, and no epoch is left out.
+    validation rows the last epoch is kept, and no epoch is left out. Raises InputError for no training rows, or a loss
+    that is not a number.
 
     Args:
         model: a perceptron.
@@ -62,9 +63,6 @@ def train_full_batch(
         validate: the rows that choose the epoch; may be none.
         schedule: how long and how fast.
         progress: hears of every epoch.
-
-    Raises:
-        InputError: no training rows, or a loss that is not a number.
     """
     from graphveil.training.head_loss import head_loss
 

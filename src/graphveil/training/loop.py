@@ -76,16 +76,14 @@ def train(
     seed: int,
     progress: ProgressCallback | None = None,
 ) -> Trained:
-    """Train `model` in place, load the kept epoch's weights into it and return the record.
+    """Train `model` in place, load the kept epoch's weights into it and return the record. Raises InputError when the
+    loss stops being a number.
 
     Args:
         model: a `Backbone`.
         inputs: the features as an operator [n, d].
         structure: what the model reads of links.
         seed: fixes dropout; never touches privacy noise.
-
-    Raises:
-        InputError: when the loss stops being a number.
 
     >>> import torch
     >>> from graphveil.aggregation import build_inputs
@@ -136,14 +134,11 @@ def train(
 
 
 def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
-    """Return the epoch's figures.
+    """Return the epoch's figures. Raises InputError when the loss is not a number.
 
     Args:
         number: of the epoch, from 1.
         noisy, clean: logits [n, c] with dropout and without, constants.
-
-    Raises:
-        InputError: when the loss is not a number.
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
     # Read together: on a GPU each reading waits for all work before it.

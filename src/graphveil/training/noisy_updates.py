@@ -40,11 +40,7 @@ _AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSchedule:
-    """How long and with how much noise to train; all public.
-
-    Raises:
-        InputError: a number is outside its range.
-    """
+    """How long and with how much noise to train; all public."""
 
     steps: int  # the number of noisy gradients, and so of updates
     rate: float  # the probability with which a batch has a sample, in (0, 1]
@@ -183,11 +179,7 @@ class NoisyUpdates:
         return self._released
 
     def count(self) -> None:
-        """Count a step that is about to read data.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """Count a step that is about to read data. Raises BudgetError where all steps of the schedule are taken."""
         if self._released >= self.schedule.steps:
             raise BudgetError(
                 f"all {self.schedule.steps} private steps are taken", remedy="declare more steps before training"

@@ -32,14 +32,12 @@ LARGEST_COUNT: Final = 2**31 - 1
 
 
 def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
-    """Check a privacy budget.
+    """Check a privacy budget. Raises InputError where it is not finite and positive (NaN included), or below 1e-12 a
+    draw.
 
     Args:
         epsilon: the budget of one report.
         per: number of draws that share it.
-
-    Raises:
-        InputError: it is not finite and positive (NaN included), or below 1e-12 a draw.
     """
     if not (_is_number(epsilon) and 0.0 < epsilon < math.inf):
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
@@ -62,15 +60,12 @@ def delta_from(smallest: float, *, delta: float) -> None:
 
 
 def between(low: float, high: float, allowed: str, **named: float) -> None:
-    """Check numbers that must lie in an interval.
+    """Check numbers that must lie in an interval. Raises InputError where one lies outside, or is no number.
 
     Args:
         low, high: its ends, which belong to it.
         allowed: the interval in words.
         named: the numbers by the names that users know.
-
-    Raises:
-        InputError: one lies outside, or is no number.
     """
     for name, value in named.items():
         if not (_is_number(value) and low <= value <= high):
@@ -78,14 +73,11 @@ def between(low: float, high: float, allowed: str, **named: float) -> None:
 
 
 def whole(at_least: int, at_most: int | None = None, **named: int) -> None:
-    """Check whole numbers.
+    """Check whole numbers. Raises InputError where one is no integer (a bool is none), or outside.
 
     Args:
         at_least, at_most: the ends of what is allowed; None: no upper end.
         named: the numbers by the names that users know.
-
-    Raises:
-        InputError: one is no integer (a bool is none), or outside.
     """
     for name, value in named.items():
         inside = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
@@ -148,7 +140,8 @@ def integers(
     count: int | None = None,
     where: str | None = None,
 ) -> npt.NDArray[Any]:
-    """Return an integer array of one dimension, or of `rows` rows, as numpy holds it.
+    """Return an integer array of one dimension, or of `rows` rows, as numpy holds it. Raises InputError for another
+    number of dimensions or rows, or numbers that are no integers.
 
     Args:
         values: a tensor on any device, or what numpy takes.
@@ -157,9 +150,6 @@ def integers(
         rows: how many rows a matrix must have; None: a vector is wanted.
         count: how many numbers a vector must have; None: any number.
         where: what the refusal names as the place.
-
-    Raises:
-        InputError: another number of dimensions or rows, or numbers that are no integers.
     """
     array = values.detach().cpu().numpy() if torch.is_tensor(values) else np.asarray(values)
     shaped = array.ndim == 1 if rows is None else array.ndim == 2 and array.shape[0] == rows

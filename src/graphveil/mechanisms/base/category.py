@@ -99,14 +99,12 @@ class CategoryMechanism(ABC, Generic[Reports]):
         return label_guarantee(self.epsilon, self.classes)
 
     def randomize(self, labels: Labels, *, randomness: Randomness) -> Reports:
-        """What the devices send.
+        """What the devices send. Raises InputError where a label is not a declared class (the row is named), before any
+        is encoded.
 
         Args:
             labels: integer classes [n], each in 0..classes-1.
             randomness: the source of the noise.
-
-        Raises:
-            InputError: a label is not a declared class (the row is named), before any is encoded.
         """
         return self._encode(open_labels(labels, self.classes), randomness)
 
@@ -120,11 +118,7 @@ class CategoryMechanism(ABC, Generic[Reports]):
 
     @abstractmethod
     def every_report(self) -> Reports:
-        """Every report that a device can send, one a user; for audits.
-
-        Raises:
-            InputError: more than a million.
-        """
+        """Every report that a device can send, one a user; for audits. Raises InputError for more than a million."""
 
     def estimate(self, reports: Reports) -> Tensor:
         """The unbiased estimate of the one-hot labels, float32 [n, c]."""
@@ -151,14 +145,12 @@ class CategoryMechanism(ABC, Generic[Reports]):
 
 
 def open_labels(labels: Labels, classes: int) -> npt.NDArray[np.int64]:
-    """The labels as a checked integer array.
+    """The labels as a checked integer array. Raises InputError where a label is not a declared class (the row is
+    named).
 
     Args:
         labels: integer classes [n].
         classes: how many were declared.
-
-    Raises:
-        InputError: a label is not a declared class (the row is named).
     """
     array = _validate.integers(labels, "labels are", "integers, one for each user")
     # All labels are looked at before the first draw, and a refusal names the row and not the class, which is private.

@@ -130,11 +130,7 @@ class Lattice:
         return up * (1 - up) * self.step**2 + self.noise.variance * self.step**2
 
     def every_report(self) -> LatticeReports:
-        """Every report that a device can send, one a user.
-
-        Raises:
-            InputError: there are more than a million.
-        """
+        """Every report that a device can send, one a user. Raises InputError where there are more than a million."""
         _validate.enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
         levels = range(-self.reach, self.steps + self.reach + 1)
         every = list(itertools.product(levels, repeat=self.domain.dimension))

@@ -31,9 +31,6 @@ class VectorDomain:
     Args:
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate; never read off the data.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
     """
 
     dimension: int
@@ -54,18 +51,14 @@ class VectorDomain:
         return self.low + self.width / 2  # (low + high) / 2 could overflow
 
     def open(self, values: Values) -> Rows:
-        """A reader for values [n, d], once all of them are known to lie in the range.
-
-        Raises:
-            InputError: another kind or shape of values, or an entry that is NaN or out of range; it is named.
+        """A reader for values [n, d], once all of them are known to lie in the range. Raises InputError for another
+        kind or shape of values, or an entry that is NaN or out of range; it is named.
         """
         return open_values(values, self.dimension, self.low, self.high)
 
     def open_dense(self, values: Values) -> FloatArray:
         """All values [n, d] as one dense array, of which the variance is made, whether or not they lie in the range.
-
-        Raises:
-            InputError: another kind or shape of values, or more than 50,000,000 numbers.
+        Raises InputError for another kind or shape of values, or more than 50,000,000 numbers.
         """
         rows = open_rows(values, self.dimension)
         _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
@@ -159,15 +152,12 @@ class FeatureMechanism(ABC, Generic[R]):
         return self.domain.open(values)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:
-        """What the devices send of values [n, d]: the only place that touches private values.
+        """What the devices send of values [n, d]: the only place that touches private values. Raises InputError where
+        an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any draw.
 
         Args:
             values: dense or sparse rows, every entry in the declared range.
             randomness: the source of the noise.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any
-                draw.
         """
         return self._encode(self.open(values), randomness)
 
@@ -204,11 +194,7 @@ class FeatureMechanism(ABC, Generic[R]):
 
     @abstractmethod
     def every_report(self) -> R:
-        """Every report that a device can send, one a user; for audits.
-
-        Raises:
-            InputError: more than a million.
-        """
+        """Every report that a device can send, one a user; for audits. Raises InputError for more than a million."""
 
     @abstractmethod
     def _encode(self, rows: Rows, randomness: Randomness) -> R:

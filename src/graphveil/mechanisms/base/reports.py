@@ -27,11 +27,7 @@ class NamedTensors:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """The inverse of `to_tensors`.
-
-        Raises:
-            InputError: missing, extra or wrong tensors.
-        """
+        """The inverse of `to_tensors`. Raises InputError for missing, extra or wrong tensors."""
         require_names(tensors, *(field.name for field in fields(cls)))
         return cls(**tensors)
 

@@ -170,14 +170,11 @@ class SparseRows:
 
 
 def open_rows(values: Values, dimension: int) -> Rows:
-    """A reader for `values`.
+    """A reader for `values`. Raises InputError for another kind of value, another shape, or numbers that are not real.
 
     Args:
         values: torch dense or sparse_csr [n, d], numpy [n, d], or a scipy sparse matrix [n, d].
         dimension: the declared d.
-
-    Raises:
-        InputError: another kind of value, another shape, or numbers that are not real.
     """
     rows = read_rows(values)
     if rows.shape[1] != dimension:
@@ -186,15 +183,13 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
 
 def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
-    """A reader for `values`, once all of them are known to be numbers in [low, high].
+    """A reader for `values`, once all of them are known to be numbers in [low, high]. Raises InputError as `open_rows`
+    does, and for an entry that is NaN or out of range: its row and column are named, never it.
 
     Args:
         values: dense or sparse rows [n, d].
         dimension: the declared d.
         low, high: the declared range of every entry, those that are not stored included.
-
-    Raises:
-        InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
     """
     rows = open_rows(values, dimension)
     # Before the first draw: an error in the middle would leave some people's budget spent on reports that nobody has.

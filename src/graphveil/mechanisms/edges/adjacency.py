@@ -78,9 +78,6 @@ class AdjacencyRR(BitFlips):
         mode: "lower": of every two users the one with the lower id reports; "both": each end reports; "directed": every
             user reports the links that start at it.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = AdjacencyRR(epsilon=3.0, nodes=5)
@@ -139,15 +136,13 @@ class AdjacencyRR(BitFlips):
         return self.flip * (1 - self.flip) / self._gap**2 / self._lists.reports_per_unit
 
     def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL) -> EdgeReports:
-        """What the devices send.
+        """What the devices send. Raises InputError where an id is no user, a user names itself, or a direction is
+        missing; nothing is encoded.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
             engine: where blocks of places are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
         return sample_lists(lists, lists.open(edge_index), self.threshold, randomness, engine=engine)

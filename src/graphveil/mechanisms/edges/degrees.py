@@ -53,7 +53,8 @@ _REACH: Final = 40
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDegree:
-    """Adds two-sided geometric noise to the number of relationships in each user's list.
+    """Adds two-sided geometric noise to the number of relationships in each user's list. Raises InputError where a
+    parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
     Formal guarantees: epsilon for one list, exactly; the possible reports are the same for all degrees; estimates are
     unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
@@ -62,9 +63,6 @@ class NoisyDegree:
         epsilon: finite and positive, for one list.
         nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -102,14 +100,12 @@ class NoisyDegree:
         return torch.from_numpy(np.bincount(owners(lists.open(edge_index), lists.starts), minlength=self.nodes))
 
     def randomize(self, degrees: Degrees, *, randomness: Randomness, engine: Engine = LOCAL) -> DegreeReports:
-        """What the devices send.
+        """What the devices send. Raises InputError where a degree is negative or above the length of the list; nothing
+        is encoded.
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
             engine: where blocks of users are worked on; no report depends on it.
-
-        Raises:
-            InputError: a degree is negative or above the length of the list; nothing is encoded.
         """
         noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
         # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
@@ -180,9 +176,6 @@ class DegreePreservingRR:
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
         degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = DegreePreservingRR(epsilon=8.0, nodes=5, mode="both")
@@ -226,15 +219,13 @@ class DegreePreservingRR:
     def randomize(
         self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL
     ) -> DegreePreservingReports:
-        """What the devices send.
+        """What the devices send. Raises InputError where an id is no user, a user names itself, or a direction is
+        missing; nothing is encoded.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
             engine: where blocks of places are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
         true = lists.open(edge_index)

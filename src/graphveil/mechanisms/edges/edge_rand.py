@@ -42,9 +42,6 @@ class EdgeRand(BitFlips):
         epsilon: finite and positive, for one private edge.
         domain: the protected pairs.
 
-    Raises:
-        InputError: epsilon is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
     >>> from graphveil.privacy import SeededRandomness
@@ -90,14 +87,12 @@ class EdgeRand(BitFlips):
         return self.flip * (1 - self.flip) / self._gap**2
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
+        InputError where a pair is not protected; nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of ranks are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: a pair is not protected; nothing is drawn.
         """
         domain = self.domain
         blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))

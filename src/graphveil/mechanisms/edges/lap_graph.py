@@ -168,8 +168,9 @@ _SMALLEST: float = 1e-9
 @dataclass(frozen=True, kw_only=True)
 class LapGraph:
     """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest. With e1 =
-    count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is possible, says
-    how many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2.
+    count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is possible, says how
+    many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2. Raises InputError
+    where a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
 
     Formal guarantees: epsilon for one private undirected edge, which moves the number by 1 and one cell by 1; the noise
     is exact, and every set of protected pairs is possible for every graph.
@@ -178,9 +179,6 @@ class LapGraph:
         epsilon: finite and positive, for one private edge.
         domain: the protected pairs.
         count_share: the part of epsilon for the number of edges, in (0, 1).
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -211,14 +209,12 @@ class LapGraph:
         return pair_guarantee(self.epsilon, self.domain)
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
+        InputError where a pair is not protected; nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of cells are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: a pair is not protected; nothing is drawn.
         """
         true, size = self._ranks(pairs), self.domain.size
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.

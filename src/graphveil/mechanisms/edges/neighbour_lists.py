@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EdgeReports(NamedTensors):
-    """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending.
+    """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending. Raises InputError for other
+    tensors, or lists that are not ascending.
 
     Args:
         starts: int64 [n+1], from 0 to the number of ids.
         columns: int32 [R], the ids.
-
-    Raises:
-        InputError: other tensors, or lists that are not ascending.
     """
 
     starts: Tensor
@@ -172,11 +170,8 @@ class NeighbourLists:
     def open(self, edge_index: EdgeIndex) -> Ids:
         """The places that hold a relationship of edge_index [2, E], ascending; what is listed twice counts once. Row 0
         is the user whose list names row 1; both directions of every relationship unless the mode is "directed".
-        Messages name columns, never ids.
-
-        Raises:
-            InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
-                relationship in one direction only.
+        Messages name columns, never ids. Raises InputError for another shape or type, an id outside 0..n-1, a user who
+        names itself, or (undirected) a relationship in one direction only.
         """
         users, named = self._read(edge_index)
         if self.mode == "directed":
@@ -318,14 +313,12 @@ class PairEstimate:
 
 
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
-    """The pairs that some report names, sorted, and how many reports name each: three int64 [S].
+    """The pairs that some report names, sorted, and how many reports name each: three int64 [S]. Raises InputError for
+    reports that no device can send.
 
     Args:
         lists: the public places.
         reports: of all users.
-
-    Raises:
-        InputError: reports that no device can send.
     """
     users, named = lists.check(reports)
     if lists.mode != "both":
@@ -342,14 +335,12 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
 
 
 def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
-    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed.
+    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed. Raises
+    InputError for reports that no device can send.
 
     Args:
         lists: the public places.
         reports: of all users.
-
-    Raises:
-        InputError: reports that no device can send.
     """
     source, target, _ = named_pairs(lists, reports)
     if lists.mode == "directed":

@@ -52,9 +52,6 @@ class NoisyCounts:
     Args:
         epsilon: finite and positive, for one private edge.
 
-    Raises:
-        InputError: epsilon is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> NoisyCounts(epsilon=1.0).randomize(torch.tensor([10, 0, 3]), randomness=SeededRandomness(7))
@@ -90,14 +87,12 @@ class NoisyCounts:
         return self._noise.rate
 
     def randomize(self, counts: Counts, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The noisy counts, int64 [k]; some are negative.
+        """The noisy counts, int64 [k]; some are negative. Raises InputError where a count is negative, or counts are no
+        row of integers; nothing is drawn.
 
         Args:
             counts: integers [k], each at least 0, of disjoint public sets of pairs.
             engine: where blocks of counts are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: a count is negative, or counts are no row of integers; nothing is drawn.
         """
         # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
@@ -155,7 +150,8 @@ PLACES: Final = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassCounts:
-    """Counts everybody's private neighbours by public group, and adds noise to each count.
+    """Counts everybody's private neighbours by public group, and adds noise to each count. Raises InputError where
+    epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
     Formal guarantees: epsilon for one private undirected edge, which stands in two counts and moves each by 1, at half
     of epsilon; noise is not bounded and not clamped, so every table of whole numbers is possible for every graph.
@@ -165,9 +161,6 @@ class ClassCounts:
         domain: the protected pairs; nodes that are no private ones have rows of zeros.
         groups: int64 [n], everybody's group in 0..classes-1; PUBLIC.
         classes: how many groups there are.
-
-    Raises:
-        InputError: epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -203,14 +196,12 @@ class ClassCounts:
         return self._noise.variance
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The noisy counts, int64 [n, classes]; some are negative.
+        """The noisy counts, int64 [n, classes]; some are negative. Raises InputError where a pair is not protected;
+        nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of nodes and of counts are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: a pair is not protected; nothing is drawn.
         """
         counts, rows = self.count(pairs, engine=engine), self.domain.ids
         # Others have no private edge, which is public: noise in their rows would hide nothing.

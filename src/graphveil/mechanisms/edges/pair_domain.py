@@ -29,16 +29,14 @@ Pairs: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 @dataclass(frozen=True, eq=False)
 class PairDomain:
     """All protected pairs of one graph, numbered in the order of their ends. Two numberings: positions 0..C(k, 2)-1 of
-    all pairs among the k private nodes, public ones included; and ranks 0..size-1 of the protected pairs alone,
-    which leave the public ones out. Both ascend with (u, v).
+    all pairs among the k private nodes, public ones included; and ranks 0..size-1 of the protected pairs alone, which
+    leave the public ones out. Both ascend with (u, v). Raises InputError where an id is no node or stands twice among
+    the members, or a public edge is no pair u < v.
 
     Args:
         nodes: the public number of nodes n.
         members: int64 [k], the ids of the private nodes, each once; declared, never read off private edges. None: all.
         public: int64 [2, m], public edges as pairs u < v; with an end outside `members` they do not matter. None: none.
-
-    Raises:
-        InputError: an id is no node or stands twice among the members, or a public edge is no pair u < v.
 
     >>> domain = PairDomain(4, public=torch.tensor([[0], [1]]))
     >>> domain.size
@@ -93,18 +91,12 @@ class PairDomain:
 
     def position(self, pairs: Pairs) -> Tensor:
         """The positions of pairs [2, S] with u < v among the private nodes, int64 [S]; public pairs have one too.
-
-        Raises:
-            InputError: another shape or type, no pair u < v, or an end that is no private node.
+        Raises InputError for another shape or type, no pair u < v, or an end that is no private node.
         """
         return torch.from_numpy(self._positions(self._open(pairs)))
 
     def pairs(self, positions: Pairs) -> Tensor:
-        """The inverse of `position`: int64 [2, S], u < v.
-
-        Raises:
-            InputError: a position is outside 0..C(k, 2)-1.
-        """
+        """The inverse of `position`: int64 [2, S], u < v. Raises InputError for a position outside 0..C(k, 2)-1."""
         places = _numbers(positions, self.places, "position")
         starts = self._rows.starts
         low = np.searchsorted(starts, places, side="right") - 1
@@ -125,11 +117,8 @@ class PairDomain:
 
     def require(self, pairs: Pairs) -> None:
         """Refuse pairs [2, S] that are not all protected; nothing is dropped silently. Messages name the column, never
-        ids.
-
-        Raises:
-            InputError: another shape or type, no pair u < v, an end that is no declared private node, or a pair that is
-                a public edge.
+        ids. Raises InputError for another shape or type, no pair u < v, an end that is no declared private node, or a
+        pair that is a public edge.
         """
         self._refuse_public(self._positions(self._open(pairs)))
 
@@ -175,17 +164,15 @@ def protected_pairs(
     nodes: int, edge_index: EdgeIndex, *, public_edges: Tensor | None = None, members: Tensor | None = None
 ) -> tuple[PairDomain, Tensor]:
     """The protected pairs of a graph, and which of them are its private edges. Returns the domain, and the private
-    edges as pairs u < v, int64 [2, S], ascending, each once.
+    edges as pairs u < v, int64 [2, S], ascending, each once. Raises InputError where an edge stands in one direction
+    only (the methods for protected pairs take undirected graphs), the directions of one edge disagree on whether it is
+    public, or a private edge lies outside the domain.
 
     Args:
         nodes: the public number of nodes.
         edge_index: integers [2, E], both directions of every edge.
         public_edges: bool [E], the columns that everybody knows; both directions agree. None: all edges are private.
         members: int64 [k], the declared private nodes. None: all.
-
-    Raises:
-        InputError: an edge stands in one direction only (the methods for protected pairs take undirected graphs), the
-            directions of one edge disagree on whether it is public, or a private edge lies outside the domain.
     """
     array = np.asarray(edge_index)
     lists = NeighbourLists(nodes, "lower")

@@ -12,14 +12,12 @@ from graphveil.runtime.late import sparse, torch
 def clip_to_range(values: Values, low: float, high: float) -> Values:
     """`values` with every number below `low` or above `high` moved to the nearer end, as a new object. For users who
     ask for clipping: mechanisms themselves refuse what is out of range. Infinities are clipped. Sparse input stays
-    sparse; its range must hold 0, which is what an entry that is not stored stands for.
+    sparse; its range must hold 0, which is what an entry that is not stored stands for. Raises InputError where an
+    entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
 
     Args:
         values: dense or sparse rows [n, d].
         low, high: the declared, public range.
-
-    Raises:
-        InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.
 
     >>> clip_to_range(torch.tensor([[-2.0, 0.5]]), 0.0, 1.0)
     tensor([[0.0000, 0.5000]])

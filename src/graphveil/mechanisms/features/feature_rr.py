@@ -144,7 +144,8 @@ class BinReports(NamedTensors):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRR(FeatureMechanism[BinReports]):
-    """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r.
+    """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r. Raises InputError
+    where a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer tables, rounded to
     the private side), epsilon times its share for one feature; the possible reports are the same for all inputs;
@@ -158,9 +159,6 @@ class FeatureRR(FeatureMechanism[BinReports]):
         shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public, the
             same for all users, and fixed before anything is collected; read off private data, or chosen for each user,
             they void the guarantee. A feature with share 0 is not sent. None: all alike.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

@@ -40,7 +40,8 @@ class _Calibration(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyticGaussian(LatticeMechanism):
-    """Adds rounded normal noise, calibrated to the whole vector, to every coordinate.
+    """Adds rounded normal noise, calibrated to the whole vector, to every coordinate. Raises InputError where a
+    parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
 
     Formal guarantees: (epsilon, delta)-local privacy for the whole vector under replacement; it covers what the table's
     rounding and cut tails can add; the possible reports are the same for all inputs.
@@ -50,9 +51,6 @@ class AnalyticGaussian(LatticeMechanism):
         delta: in [1e-30, 1).
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

@@ -28,7 +28,8 @@ _SLACK: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(LatticeMechanism):
-    """Adds two-sided geometric noise at epsilon / dimension to every coordinate.
+    """Adds two-sided geometric noise at epsilon / dimension to every coordinate. Raises InputError where a parameter is
+    outside its range, NaN included, or d / epsilon exceeds 10^7.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement; the possible reports are the same
     for all inputs; estimates are unbiased up to e^-40 of the noise.
@@ -37,9 +38,6 @@ class Laplace(LatticeMechanism):
         epsilon: finite and positive, for the whole vector.
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or d / epsilon exceeds 10^7.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

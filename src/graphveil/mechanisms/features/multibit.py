@@ -47,9 +47,6 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
         low, high: the declared, public range of every coordinate.
         sampled: coordinates a user reports; default: max(1, min(d, floor(epsilon / 2.18))), the best.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = MultiBit(epsilon=4.0, dimension=8)
@@ -167,9 +164,6 @@ class OneBit(FeatureMechanism[OneBitReports]):
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = OneBit(epsilon=8.0, dimension=4)
@@ -210,10 +204,8 @@ class OneBit(FeatureMechanism[OneBitReports]):
         return OneBitReports(torch.from_numpy(packed))
 
     def centred(self, reports: OneBitReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
+        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`. Raises InputError where the
+        reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")

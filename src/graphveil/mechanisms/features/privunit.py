@@ -142,9 +142,6 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         public_seed: a whole number of at least 0 that everybody may know, from which the codebooks are made. User i of
             a collection has codebook i (up to 2^31 users); give another collection another seed.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = PrivUnit(epsilon=3.0, dimension=4)
@@ -215,16 +212,14 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         return rows
 
     def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
-        """What the devices send: the number of a codeword each; user i has codebook i.
+        """What the devices send: the number of a codeword each; user i has codebook i. Raises InputError where an entry
+        is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or no codebook has that
+        number.
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high], every row within `radius` of the middle.
             randomness: the source of the private choice, and of nothing else.
             first: the number of the first row's user.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
-                no codebook has that number.
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
         return self._encode(self.open(values), randomness, first)
@@ -239,10 +234,8 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         return CodewordReports(torch.from_numpy(codewords), torch.from_numpy(books))
 
     def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
+        """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`. Raises
+        InputError where the reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")

@@ -56,16 +56,14 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
 
 
 def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
-    """Refuse what no device samples.
+    """Refuse what no device samples. Raises InputError for another number of coordinates, one that there is not, or a
+    row that is not ascending.
 
     Args:
         indices: int32 [n, k], the coordinates that were named.
         size: how many there must be.
         dimension: d.
         name: a report holds one of for each, for the message: "bits".
-
-    Raises:
-        InputError: another number of coordinates, one that there is not, or a row that is not ascending.
     """
     if indices.shape[1] != size:
         raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
@@ -129,9 +127,6 @@ class SampledVectors(FeatureMechanism[SampledReports]):
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
         sampled: k, the coordinates a user reports; default: the number with the least worst variance.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
     """
 
     kind: SamplingKind

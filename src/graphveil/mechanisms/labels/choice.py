@@ -20,9 +20,6 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism[Any]:
         epsilon: the budget of one report.
         classes: how many values the category has, 2 to 4096.
 
-    Raises:
-        InputError: a parameter is outside its range.
-
     >>> best_category(3.0, 8)
     RandomizedResponse(epsilon=3.0, classes=8)
     >>> best_category(1.0, 8)

@@ -41,9 +41,6 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
         epsilon: finite and positive.
         classes: the number of classes that were declared, at least 2.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = RandomizedResponse(epsilon=2.0, classes=3)

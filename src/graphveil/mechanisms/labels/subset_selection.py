@@ -39,9 +39,6 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
         classes: the number of classes c that were declared, 2 to 4096.
         size: how many are sent, 1 to c - 1; None: the number with the least variance.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = SubsetSelection(epsilon=1.0, classes=12)

@@ -35,9 +35,6 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
         epsilon: finite and positive.
         classes: the number of classes that were declared, 2 to 4096.
 
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = UnaryEncoding(epsilon=2.0, classes=12)

@@ -328,10 +328,8 @@ WIDEST: Final = 2.0 ** (_CELL_BITS + _UNIT_BITS + 1)
 
 @dataclass(frozen=True)
 class FineNormal:
-    """N(0, sigma^2) on a lattice of 2^-m steps; sigma, in steps, lies above 2^10 and below `WIDEST`.
-
-    Raises:
-        InputError: sigma is outside of that.
+    """N(0, sigma^2) on a lattice of 2^-m steps; sigma, in steps, lies above 2^10 and below `WIDEST`. Raises InputError
+    where sigma is outside of that.
     """
 
     sigma: float

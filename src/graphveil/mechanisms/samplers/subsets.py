@@ -73,14 +73,12 @@ def log_subsets(dimension: int, size: int) -> float:
 
 def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Every subset of `size` of the numbers 0..dimension-1 with every level 0..levels-1 of each: two [outputs, size].
+    Raises InputError where there are more than a million.
 
     Args:
         dimension: d.
         size: k.
         levels: how many each chosen number has.
-
-    Raises:
-        InputError: there are more than a million.
     """
     _validate.enumerable(math.comb(dimension, size) * levels**size)
     chosen = itertools.combinations(range(dimension), size)

@@ -290,15 +290,13 @@ class Estimator:
         """Read what `keep` wrote; nothing where the model alone was handed on."""
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted method to one safetensors file: no reports, no raw data; return the file.
+        """Write the fitted method to one safetensors file: no reports, no raw data; return the file. Raises InputError
+        where it has not been fitted. WriteError: the disk refuses.
 
         What people sent or were answered lies in a file beside it, for its owner alone: `storage.save_answers`.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.
-
-        Raises:
-            InputError: it has not been fitted. WriteError: the disk refuses.
         """
         stored = self.stored()
         file = save_method(path, self.kind, stored.facts, stored.tensors)
@@ -308,13 +306,12 @@ class Estimator:
     @classmethod
     def load(cls, path: str | Path, *, backbone: nn.Module | None = None) -> Self:
         """Return a saved method, able to predict; what it spends is in the ledger beside its file before data are read.
+        Raises ModelFileError for a file that is missing, damaged or of another method, or a backbone too many or too
+        few.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
             backbone: the module that was trained, where it was a user's own, whose code is not in the file.
-
-        Raises:
-            ModelFileError: for a file that is missing, damaged or of another method, or a backbone too many or too few.
         """
         model = load_estimator(cls, path, backbone=backbone)
         if not isinstance(model, cls):
@@ -332,10 +329,8 @@ class Estimator:
         return params | dict.fromkeys(self._unset)
 
     def set_params(self, **changes: Any) -> Self:
-        """Change settings before fitting.
-
-        Raises:
-            InputError: for an unknown setting or value; once fitted; or of a clone, whose account is its original's.
+        """Change settings before fitting. Raises InputError for an unknown setting or value; once fitted; or of a
+        clone, whose account is its original's.
         """
         params = self.get_params()
         require_parameters(type(self), changes)

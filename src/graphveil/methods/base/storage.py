@@ -69,14 +69,12 @@ def save_method(
 
 
 def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
-    """Return (kind, facts, tensors) of a saved method.
+    """Return (kind, facts, tensors) of a saved method. Raises ModelFileError when the file is missing, damaged, not
+    ours, of another kind or of a newer format.
 
     Args:
         path: the file or its folder.
         kind: the kind expected, or None for any.
-
-    Raises:
-        ModelFileError: when the file is missing, damaged, not ours, of another kind or of a newer format.
     """
     target = _file(Path(path))
     if not target.is_file():

@@ -108,9 +108,6 @@ def baseline(model: str, **settings: Any) -> PlainNetwork:
 
     Args:
         model: its backbone, one of `models.names.BACKBONES`. settings: any field of `NetworkSettings`.
-
-    Raises:
-        InputError: for an unknown backbone or setting.
     """
     if model not in _NETWORKS:
         raise InputError(f"model = {model!r}", allowed=", ".join(_NETWORKS))

@@ -105,7 +105,8 @@ class FittedSums:
 
 
 class ClassSums(FittedEstimator[FittedSums]):
-    """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
+    """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody). Raises
+    InputError for a value outside its range, or unit "node".
 
     Args:
         epsilon, delta, unit, relationships: see `CuratorPrivacy`; unit "edge", "directed-edge" or "k-edges".
@@ -115,9 +116,6 @@ class ClassSums(FittedEstimator[FittedSums]):
             given again to load a saved model.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`.
-
-    Raises:
-        InputError: for a value outside its range, or unit "node".
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -368,9 +366,6 @@ class ClassSums(FittedEstimator[FittedSums]):
 
         Args:
             stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
         options = {"noise": "normal", **facts["options"], "epsilon": float(facts["options"]["epsilon"])}

@@ -107,9 +107,6 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     After fitting: `guarantee`, `ledger`, `history` (empty where training was private).
 
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import DPMLP
@@ -189,10 +186,8 @@ class DPMLP(FittedEstimator[FittedCurator]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train, which is what was paid for: once, unless nothing is protected.
-
-        Raises:
-            BudgetError: what was paid for has been trained.
+        """Train, which is what was paid for: once, unless nothing is protected. Raises BudgetError for what was paid
+        for has been trained.
         """
         people, noise = collected.people, collected.noise
         network = self._network(people.schema)
@@ -232,10 +227,8 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c], each row from that node's features: for that node alone. Another graph's
-        nodes cost nothing: the weights are released, and no edge is read.
-
-        Raises:
-            InputError: for a graph with other features, or a loaded model asked without a graph.
+        nodes cost nothing: the weights are released, and no edge is read. Raises InputError for a graph with other
+        features, or a loaded model asked without a graph.
         """
         fitted = self.result
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
@@ -301,9 +294,6 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
         Args:
             stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
         settings = {**facts["settings"], "device": "cpu"}

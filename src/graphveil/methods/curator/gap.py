@@ -110,13 +110,10 @@ def width_for(epsilon: float, unit: str | None) -> int:
 
 
 class GAP(StagedEstimator):
-    """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K.
+    """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K. Raises InputError for scaling "standard" or pooling
+    "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
     Args:
-
-    Raises:
-        InputError: for scaling "standard" or pooling "stages" where nodes are protected, and what
-            `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph

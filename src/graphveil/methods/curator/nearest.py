@@ -24,13 +24,11 @@ _PROMISED: Final = ("epsilon", "delta")
 
 
 def with_nearest(method: Curator, noise_of: Callable[[Curator], Priced]) -> Priced:
-    """Return what `noise_of` gives for a method.
+    """Return what `noise_of` gives for a method. Raises InputError, naming a setting and the nearest value of it with
+    which the noise can be had.
 
     Args:
         method, noise_of: whose `parameters` build it once more; what prices a method, from public facts alone.
-
-    Raises:
-        InputError: naming a setting and the nearest value of it with which the noise can be had.
     """
     try:
         return noise_of(method)

@@ -95,16 +95,14 @@ class VoteRecipe(Recipe):
 
 
 class NodeSums(StagedEstimator):
-    """Class sums for whole nodes, see `StagedEstimator`; `publish` gives both opinions of every node.
+    """Class sums for whole nodes, see `StagedEstimator`; `publish` gives both opinions of every node. Raises InputError
+    for another unit, or more hops than one.
 
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
         unit: "node", the only one.
         share_hops: the part of the budget that goes to the sum; default by epsilon, see `share_of_votes`.
         settings: any other field of `CuratorSettings`; hops is 1.
-
-    Raises:
-        InputError: for another unit, or more hops than one.
 
     Example:
         >>> from graphveil.graphs import social_graph

@@ -109,9 +109,6 @@ class CuratorPrivacy:
         queries: how many times another graph may be predicted later, at the same price each.
         tuning: the training is one of so many trials, and epsilon is the price of all of them, see `runs.search`.
         relationships: k for unit "k-edges": any k of one person may be added or removed; None for the others.
-
-    Raises:
-        InputError: for a value outside its range.
     """
 
     epsilon: float
@@ -183,10 +180,8 @@ class CuratorPrivacy:
         return "nodes" if self.nodes else "edges"
 
     def unit_for(self, schema: GraphSchema) -> Unit:
-        """Return the unit in a graph of this kind.
-
-        Raises:
-            InputError: "edge" in a directed graph, where an edge is one entry.
+        """Return the unit in a graph of this kind. Raises InputError for "edge" in a directed graph, where an edge is
+        one entry.
         """
         # In a directed graph one edge is one entry: the sqrt(2) of both would be noise for nothing.
         if self.unit == "edge" and schema.directed:
@@ -234,6 +229,7 @@ class CuratorPrivacy:
         hop_ratio: float = 1.0,
     ) -> Noise:
         """Return the least noise with which everything that reads what is protected costs at most (epsilon, delta).
+        Raises NoiseError where no noise reaches the target.
 
         Args:
             schema, w_max: the public facts, and the largest weight of a message.
@@ -244,9 +240,6 @@ class CuratorPrivacy:
             share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
             portions: of what is left, that each training gets, in the order of `trained`; default: all alike.
             hop_ratio: noise of each sum over that of the sum before.
-
-        Raises:
-            NoiseError: no noise reaches the target.
         """
         charged = {name: part for name, part in (trained or {}).items() if isinstance(part[0], Descent) == self.nodes}
         if self.public or not (hops or charged):

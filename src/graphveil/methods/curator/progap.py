@@ -107,12 +107,10 @@ def hops_for(epsilon: float, unit: str | None) -> int:
 
 
 class ProGAP(StagedEstimator):
-    """ProGAP, see `StagedEstimator`; `publish` trains all stages but the last and gives X_1..X_K.
+    """ProGAP, see `StagedEstimator`; `publish` trains all stages but the last and gives X_1..X_K. Raises InputError for
+    pooling "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
     Args:
-
-    Raises:
-        InputError: for pooling "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph

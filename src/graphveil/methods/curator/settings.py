@@ -129,9 +129,6 @@ class CuratorSettings:
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
         device: "cpu", or "cuda" for `dp-mlp`, `gap`, `progap` and `node-sums`.
-
-    Raises:
-        InputError: for a value outside its range.
     """
 
     hops: int = 2
@@ -387,9 +384,6 @@ class SumsSettings:
         hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
         start: a reader trained elsewhere that is one more expert, see `methods.base.network.start`: "public" or a file.
         seed, device: of the network.
-
-    Raises:
-        InputError: for a value outside its range.
     """
 
     hidden: int = 64

@@ -67,9 +67,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             `models.blocks.labelled_blocks`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
 
-    Raises:
-        InputError: for budgets and settings outside their range.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import LinkBeliefs
@@ -149,10 +146,8 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the people who reported; beliefs travel between them alone.
-
-        Raises:
-            InputError: for other people: beliefs travel between those who reported together.
+        """Return class probabilities [n, c] of the people who reported; beliefs travel between them alone. Raises
+        InputError for other people: beliefs travel between those who reported together.
         """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
@@ -202,11 +197,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own people.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own people."""
         facts = stored.facts
         method = cls(**options_from(facts))
         method.account = restored_account(facts)
@@ -238,9 +229,6 @@ class PooledListOptions(ListOptions, total=False):
 class ListSums(LinkBeliefs):
     """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`.
 
-    Raises:
-        InputError: for budgets and settings outside their range.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import ListSums
@@ -260,9 +248,6 @@ class ListSums(LinkBeliefs):
 
 class Links(LinkBeliefs):
     """Link beliefs and list sums, pooled by released labels; see `LinkBeliefs`.
-
-    Raises:
-        InputError: for budgets and settings outside their range.
 
     Example:
         >>> from graphveil.graphs import social_graph

@@ -122,9 +122,6 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology` (the denoised graph).
 
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import Solitude
@@ -377,9 +374,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         Args:
             stored: of a file.
             backbone: the user's own module that was trained, if any; its weights come from the file.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
         options = options_from(facts)

@@ -161,9 +161,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy labels, or the pool's weights).
 
-    Raises:
-        InputError: for a budget outside its range or a device that is not there.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import LabelPropagation
@@ -260,10 +257,8 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the topology that was fitted.
-
-        Raises:
-            InputError: for another graph: nobody there has reported a label.
+        """Return class probabilities [n, c] of the topology that was fitted. Raises InputError for another graph:
+        nobody there has reported a label.
         """
         fitted = self.result
         if graph is not None and topology_of(graph).fingerprint != fitted.fingerprint:
@@ -330,11 +325,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict on its own graph.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict on its own graph."""
         facts = stored.facts
         options = {name: facts.get(name) for name in ("question", "statistics", "start")}
         budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}
@@ -351,9 +342,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
 class LabelPool(LabelPropagation):
     """Private labels read in several ways at once and pooled, see `methods.local.label_pool`.
-
-    Raises:
-        InputError: for a budget outside its range or a device that is not there.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -375,9 +363,6 @@ class AnswerPool(LabelPropagation):
 
     Args:
         question: what test nodes are asked about their features, see `mechanisms.question`; has to be set.
-
-    Raises:
-        InputError: for a budget outside its range or a device that is not there.
 
     Example:
         >>> from graphveil.graphs import social_graph

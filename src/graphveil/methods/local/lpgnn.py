@@ -110,9 +110,6 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
 
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import LPGNN

@@ -53,10 +53,8 @@ class QuestionPrivacy(LocalPrivacy):
         return NotCollected()
 
     def question_for(self, schema: GraphSchema) -> Question:
-        """Return what makes the answers.
-
-        Raises:
-            InputError: the schema has no such column, or it cannot be asked so.
+        """Return what makes the answers. Raises InputError where the schema has no such column, or it cannot be asked
+        so.
         """
         domain = VectorDomain(schema.dimension, schema.low, schema.high)
         return question_from(self.question, float(self.epsilon_x or 0.0), domain, schema.columns)
@@ -132,14 +130,12 @@ def _heard(before: Tensor, after: Tensor, released: LocalReports, topology: Topo
 
 
 def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | None:
-    """Return how often each class gives each answer [c, k], rows adding up to 1; None where nothing is declared.
+    """Return how often each class gives each answer [c, k], rows adding up to 1; None where nothing is declared. Raises
+    InputError for other numbers than that, a negative one, or a row of zeros.
 
     Args:
         text: rows of classes between semicolons, answers between commas.
         classes, answers: c and k.
-
-    Raises:
-        InputError: other numbers than that, a negative one, or a row of zeros.
     """
     if text is None:
         return None

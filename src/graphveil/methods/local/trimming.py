@@ -29,14 +29,12 @@ LEAST = 1e-3
 def trimmed(
     topology: Topology, released: LocalReports, *, seed: int, device: str = "cpu", engine: Engine = LOCAL
 ) -> Topology:
-    """Return the topology with links weighed by how far their ends agree.
+    """Return the topology with links weighed by how far their ends agree. Raises InputError for several labels a
+    person, or edges that have weights already.
 
     Args:
         topology, released: of the people, and their reports of one label a person.
         seed, device, engine: the seed fixes the folds of the pool, never privacy noise.
-
-    Raises:
-        InputError: several labels a person, or edges that have weights already.
     """
     if released.labels.dim() != 1 or topology.weights is not None:
         raise InputError("trimming by agreement", allowed="one label a person, and edges without weights")

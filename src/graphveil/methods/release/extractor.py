@@ -50,10 +50,8 @@ class Extractor:
             )
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Return the embeddings [m, d] float32 of rows [m, r], clipped to the range.
-
-        Raises:
-            InputError: another width, an entry that is no number, or a row that depends on other rows.
+        """Return the embeddings [m, d] float32 of rows [m, r], clipped to the range. Raises InputError for another
+        width, an entry that is no number, or a row that depends on other rows.
         """
         if isinstance(self.embed, torch.nn.Module):
             # Batch statistics in training mode would tie every embedding to the other rows of its block.

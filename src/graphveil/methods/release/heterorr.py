@@ -89,9 +89,6 @@ class HeteroRR(Publisher):
 
     After fitting: `guarantee`, `ledger`, `history`, `published`, `reading` (what was used).
 
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import HeteroRR
@@ -340,11 +337,7 @@ class HeteroRR(Publisher):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
         facts = stored.facts
         budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}

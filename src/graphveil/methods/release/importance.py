@@ -32,14 +32,12 @@ _EPOCHS: Final = 150
 
 
 def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int = 64) -> Tensor:
-    """Return alpha [d] float64, at least 0, adding up to 1.
+    """Return alpha [d] float64, at least 0, adding up to 1. Raises MissingExtraError where the package shap is not
+    installed.
 
     Args:
         x, y: PUBLIC features [p, d]; their labels, int64 [p] (-1: unknown, left out) or float 0/1 [p, c], at least 2.
         seed: fixes weights and samples: the same rows give the same scores.
-
-    Raises:
-        MissingExtraError: the package shap is not installed.
     """
     shap = _shap()
     labelled = y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)

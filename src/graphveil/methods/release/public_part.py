@@ -116,15 +116,13 @@ def neighbour_sums(pairs: Tensor, rows: Tensor) -> Tensor:
 
 
 def public_part_of(graph: Graph, split: Split | None, domain: PairDomain, *, seed: int = 0) -> PublicPart:
-    """Return the public part of a graph whose features and labels are public; of its edges, those of the domain.
+    """Return the public part of a graph whose features and labels are public; of its edges, those of the domain. Raises
+    InputError for several labels a node, no labels, or one that is not a declared class.
 
     Args:
         graph, domain, seed: features and labels; the protected pairs, and the public edges; fixes weights of networks.
         split: who trains and validates; a quarter of those who train validates where nobody does. None: everybody with
             a label.
-
-    Raises:
-        InputError: several labels a node, no labels, or one that is not a declared class.
     """
     require_one_label(graph)
     if split is None or not bool(split.val.any()):

@@ -180,11 +180,9 @@ class PublicPart:
 
 
 def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
-    """Return the features and labels of the nodes that are declared public: a bool mask [n].
-
-    Raises:
-        InputError: no mask, another form, nobody, or everybody while the schema calls the features private: scores are
-            never read off private data for nothing.
+    """Return the features and labels of the nodes that are declared public: a bool mask [n]. Raises InputError for no
+    mask, another form, nobody, or everybody while the schema calls the features private: scores are never read off
+    private data for nothing.
     """
     schema: GraphSchema = graph.schema
     if public is None:
@@ -270,14 +268,12 @@ def estimated_scores(
     gamma: float = 0.0,
 ) -> tuple[Scores, Ledger]:
     """Return shares from every user's private score, averaged by the analytic Gaussian mechanism, and the ledger. The
-    average stands for the sensitivity beta. The ledger is asked before anything is read.
+    average stands for the sensitivity beta. The ledger is asked before anything is read. Raises BudgetError where the
+    ledger cannot pay.
 
     Args:
         per_user: [n, d], at least 0, such as |z - z^| of each user; a row longer than 1 is scaled to 1.
         alpha: importance [d] from public data, where gamma > 0.
-
-    Raises:
-        BudgetError: the ledger cannot pay.
     """
     mechanism = central_mean(per_user.shape[1], len(per_user), epsilon=epsilon, delta=delta)
     cost = {"users": len(per_user), "dimension": per_user.shape[1], "sigma": mechanism.sigma}

@@ -55,7 +55,9 @@ def run(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Result:
-    """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
+    """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False. Raises
+    InputError for an unknown method or setting, a graph without test nodes, or another engine than `LOCAL` for a search
+    or a method that does not work by blocks.
 
     Args:
         settings: the method's own settings; the rest take their defaults.
@@ -67,10 +69,6 @@ def run(
         search: settings to choose by validation labels, in each repeat anew.
         progress: hears of every epoch and control, with the epsilon one person has spent.
         engine: where the method's blocks are worked on, not those of controls and rivals; no result depends on it.
-
-    Raises:
-        InputError: for an unknown method or setting, a graph without test nodes, or another engine than `LOCAL` for a
-            search or a method that does not work by blocks.
 
     Example:
         >>> from graphveil.graphs import social_graph

@@ -103,13 +103,11 @@ class BlockBeliefs:
 def block_beliefs(
     pairs: NamedPairs, evidence: Tensor, *, rounds: int = BELIEF_ROUNDS, progress: ProgressCallback | None = None
 ) -> BlockBeliefs:
-    """Return what evidence and reports together say about every node.
+    """Return what evidence and reports together say about every node. Raises InputError for evidence of another size,
+    or that is not finite.
 
     Args:
         evidence: log f_v(a) [n, c], finite.
-
-    Raises:
-        InputError: for evidence of another size, or that is not finite.
     """
     if evidence.shape[0] != pairs.nodes or not bool(torch.isfinite(evidence).all()):
         raise InputError(f"evidence {tuple(evidence.shape)}", allowed=f"finite numbers [{pairs.nodes}, classes]")

@@ -83,14 +83,12 @@ class SoftLinks:
         return GroupedMatrix(matrix, self.background.float(), self.group, left[:, None].float(), right[:, None].float())
 
     def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
-        """Return what backbone `name` reads of the links, as `models.structure_for` does of edges.
+        """Return what backbone `name` reads of the links, as `models.structure_for` does of edges. Raises InputError
+        for "gat", which looks at edges one by one: here every pair is one.
 
         Args:
             name: one of `BACKBONES`.
             device: where its tensors lie.
-
-        Raises:
-            InputError: for "gat", which looks at edges one by one: here every pair is one.
         """
         if name == "gat":
             raise InputError("model gat cannot read a weight on every pair", allowed="sage, gcn, mlp")

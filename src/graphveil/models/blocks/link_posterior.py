@@ -162,16 +162,13 @@ class LinkPosterior:
 def link_posterior(
     source: Tensor, target: Tensor, log_ratio: Tensor, background: float, prior: DegreePrior
 ) -> LinkPosterior:
-    """Combine what the reports say of each pair with what the degrees say.
+    """Combine what the reports say of each pair with what the degrees say. Raises InputError for a pair of one person,
+    of a person that does not exist, or listed twice, and for ratios that are not finite numbers, one a pair.
 
     Args:
         source, target: [S] the pairs that some report names.
         log_ratio: [S] ln Pr[reports | link] / Pr[.. | no link].
         background: the same of all other pairs.
-
-    Raises:
-        InputError: for a pair of one person, of a person that does not exist, or listed twice, and for ratios that are
-            not finite numbers, one a pair.
     """
     source, target, log_ratio = source.cpu(), target.cpu(), log_ratio.cpu().double()
     if not source.shape == target.shape == log_ratio.shape:
@@ -313,13 +310,11 @@ class DegreePrior:
 
 
 def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int = 200) -> DegreePrior:
-    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them.
+    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them. Raises
+    InputError for fewer than three people, or a degree that is not a finite number.
 
     Args:
         rounds: fewer are run where beta stops changing before.
-
-    Raises:
-        InputError: for fewer than three people, or a degree that is not a finite number.
     """
     n = noisy_degrees.numel()
     if noisy_degrees.dim() != 1 or n < 3:

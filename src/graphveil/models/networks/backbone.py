@@ -33,15 +33,12 @@ class Backbone(Protocol):
 def build_backbone(
     name: str, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
 ) -> nn.Module:
-    """Return a two-layer backbone with freshly drawn weights.
+    """Return a two-layer backbone with freshly drawn weights. Raises InputError for an unknown name.
 
     Args:
         name: one of `BACKBONES`.
         hidden: columns of the hidden layer, of each head for "gat".
         dropout: the rate before the second layer, 0 to 1.
-
-    Raises:
-        InputError: for an unknown name.
     """
     from graphveil.models.networks.two_layers import GAT, GCN, MLP, GraphSAGE
 
@@ -81,14 +78,12 @@ def structure_for(
 
 def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     """Return a function from weights [E] of the support's entries to what a backbone reads of the topology: that of
-    `structure_for`, differentiable in them; its `detach()` is a constant.
+    `structure_for`, differentiable in them; its `detach()` is a constant. Raises InputError for a backbone that reads
+    no edges.
 
     Args:
         name: one of `BACKBONES`.
         support: E entries.
-
-    Raises:
-        InputError: for a backbone that reads no edges.
     """
     if name == "sage":
         return lambda weights: normalised_weights(support, weights, "mean")

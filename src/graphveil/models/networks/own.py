@@ -66,14 +66,12 @@ def asks_for(module: nn.Module) -> tuple[str, ...]:
 
 
 def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
-    """Return features as a dense matrix [n, d], propagated, shifted and scaled.
+    """Return features as a dense matrix [n, d], propagated, shifted and scaled. Raises InputError where they would be
+    more.
 
     Args:
         inputs: dense ones are there already, however many.
         most: numbers that sparse ones may become.
-
-    Raises:
-        InputError: they would be more.
     """
     if not isinstance(inputs.matrix, Tensor) and inputs.num_nodes * inputs.dimension > most:
         raise InputError(
@@ -87,15 +85,13 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
 
 
 def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:
-    """Refuse a module that does not give one score for each class, by public zeros; looks at no data.
+    """Refuse a module that does not give one score for each class, by public zeros; looks at no data. Raises InputError
+    where it asks for edges where there are none, has no weights to train, fails on rows of that width, or gives other
+    scores.
 
     Args:
         dimension: d, columns of the rows that it will read.
         edges: whether there are any that it may ask for.
-
-    Raises:
-        InputError: it asks for edges where there are none, has no weights to train, fails on rows of that width, or
-            gives other scores.
     """
     if asks_for(module) and not edges:
         raise InputError(

@@ -101,6 +101,7 @@ def train_network(
     engine: Engine = LOCAL,
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
+    Raises InputError when no training node carries a label, or none is reached by label propagation.
 
     Without validation nodes there is nothing to choose an epoch by, and the last is kept.
 
@@ -112,9 +113,6 @@ def train_network(
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
         unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
         engine: where blocks of people are worked on before the training, which is done here.
-
-    Raises:
-        InputError: when no training node carries a label, or none is reached by label propagation.
     """
     _require_taught(labels.train)
     device, p = settings.device, _hops_of(topology, settings)

@@ -236,15 +236,13 @@ def smooth_labels(
 
 
 def true_score(predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None = None) -> float:
-    """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
+    """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node. Raises
+    InputError for anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
 
     Args:
         predict: gives classes [n], or 0/1 [n, c]; since it may cost, it is called last.
         graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
-
-    Raises:
-        InputError: anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
     """
     labelled = known_labels(graph)
     counted = labelled if mask is None else torch.as_tensor(mask)

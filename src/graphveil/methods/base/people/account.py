@@ -152,14 +152,12 @@ class Account(OneProcess):
         return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict(), **noted}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
-        """Book a collection that was handed in, unless this account has paid for it.
+        """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError where the
+        budget has no room.
 
         Args:
             digest: of the collection.
             spends: what it costs.
-
-        Raises:
-            BudgetError: the budget has no room.
         """
         spends = tuple(spends)
         with self.lock:
@@ -188,14 +186,12 @@ class Account(OneProcess):
             self.follow(reports.paid, spends)
 
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
-        """Book what devices have paid for a task, less what is booked already.
+        """Book what devices have paid for a task, less what is booked already. Raises BudgetError where the budget has
+        no room.
 
         Args:
             paid: what stands behind the reports.
             spends: what one report costs.
-
-        Raises:
-            BudgetError: the budget has no room.
         """
         with self.lock:
             try:

@@ -26,16 +26,14 @@ from graphveil.runtime.late import sparse as sp
 def pay_for(
     ledger: Ledger, people: Identified | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
 ) -> tuple[Ledger, frozenset[str]]:
-    """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
+    """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them. Raises
+    BudgetError where everybody would be asked again, and no room was declared for that; or another process has asked
+    people meanwhile, who may be the same.
 
     Args:
         people: who they are; None: nothing tells, and everybody who ever reported pays again.
         spends: what one report of each kind costs.
         name, group: of their graph, and a hash that tells it from others.
-
-    Raises:
-        BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
-            people meanwhile, who may be the same.
     """
     if people is None:
         return pay_again(ledger, spends, name=name), frozenset()

@@ -36,11 +36,7 @@ class OneProcess:
         self.lock, self._process = RLock(), 0
 
     def require_own_process(self) -> None:
-        """Refuse a copy that came by pickle or fork.
-
-        Raises:
-            BudgetError: it is one.
-        """
+        """Refuse a copy that came by pickle or fork. Raises BudgetError where it is one."""
         if self._process != os.getpid():
             raise BudgetError(
                 "this is a copy from another process or a pickle, and the same people would be asked once more",

@@ -79,9 +79,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         settings: any field of `CuratorSettings`.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`, and `pool` where the prediction is one.
-
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
     """
 
     kind: ClassVar[str]
@@ -119,10 +116,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self._unfinished: Published | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training, from public facts alone.
-
-        Raises:
-            InputError: none can be had, naming a setting and the nearest value that is taken.
+        """Return the noise of a training, from public facts alone. Raises InputError where none can be had, naming a
+        setting and the nearest value that is taken.
         """
         return with_nearest(self, lambda core: core._drawable(schema, people))
 
@@ -198,15 +193,13 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     def fit_published(
         self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> Self:
-        """Train the last network on a publication; where edges are protected as often as one likes, for free.
+        """Train the last network on a publication; where edges are protected as often as one likes, for free. Raises
+        BudgetError for another publication than the one that was paid for, and no budget for two; for unit "node", when
+        this publication's last training has been done.
 
         Args:
             published, progress: of the same budgets, else InputError; hears how far it is.
             randomness: needed for unit "node", whose last training is private and paid for once.
-
-        Raises:
-            BudgetError: another publication than the one that was paid for, and no budget for two; for unit "node",
-                when this publication's last training has been done.
         """
         self._require_own(published)
         schema, people = published.people.schema, published.people

@@ -38,10 +38,8 @@ def restored_logits(tensors: Mapping[str, Tensor], classes: int) -> Tensor | Non
 
 
 def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load stored weights into a network that was built on the device "meta".
-
-    Raises:
-        InputError: a tensor is missing, left over or of another shape; names the first.
+    """Load stored weights into a network that was built on the device "meta". Raises InputError where a tensor is
+    missing, left over or of another shape; names the first.
     """
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}

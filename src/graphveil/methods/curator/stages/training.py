@@ -147,10 +147,8 @@ class FittedCurator:
 
 
 def read_people(graph: Graph, split: Split) -> NodeData:
-    """Read features and labels; the labels of nodes that neither train nor validate are not kept.
-
-    Raises:
-        InputError: for a graph with several labels a node, or a label that is not a declared class.
+    """Read features and labels; the labels of nodes that neither train nor validate are not kept. Raises InputError for
+    a graph with several labels a node, or a label that is not a declared class.
     """
     schema = require_one_label(graph)
     # Features of all nodes: the hops sum over neighbours who neither train nor validate.

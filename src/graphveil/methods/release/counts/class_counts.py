@@ -65,9 +65,6 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     After fitting: `guarantee`, `ledger`, `published`, `variant` (whether the counts were used).
 
-    Raises:
-        InputError: for a budget or setting outside its range.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import ClassCounts
@@ -193,11 +190,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
         facts = stored.facts
         method = cls(**facts["options"])
         method.account = restored_account(facts)

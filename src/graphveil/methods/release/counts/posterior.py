@@ -30,14 +30,12 @@ MOST: Final = 0.5
 
 
 def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed: int = 0) -> Topology:
-    """Return the edges of a release with the probability that each is a true one.
+    """Return the edges of a release with the probability that each is a true one. Raises InputError for a release by
+    another mechanism, or with features or labels behind noise.
 
     Args:
         released, split: public and published edges, public features and labels; who trains and validates.
         domain, seed: the protected pairs, and the public edges; fixes weights of the networks that expect groups.
-
-    Raises:
-        InputError: a release by another mechanism, or with features or labels behind noise.
     """
     origin: Release = released.release
     edges, nodes = released.edge_index, int(released.num_nodes)
