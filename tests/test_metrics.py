@@ -17,7 +17,7 @@ BARS = {
     "function_p99": (1, 45),
     "function_longest": (1, 80),
     "file_longest": (1, 500),
-    "args": (0.72, 1),
+    "args": (0.65, 1),
     "comments": (0.032, 0.06),
     "any": (0, 0.01),
     "any_inside": (0, 0.024),

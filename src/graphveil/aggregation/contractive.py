@@ -102,8 +102,6 @@ class ContractiveChain:
         """Return f(x), float64 [n, c].
 
         Args:
-            matrix: P.
-            x: [n, c].
             start: x_0, [n, c].
         """
         short = clipped(x)

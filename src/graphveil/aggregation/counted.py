@@ -104,7 +104,6 @@ class CountedSum:
 
         Args:
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
-            engine: where blocks of receivers are worked on; the result does not depend on it.
         """
         sent = self._sent(rows, x)
         blocks = Blocks.of(*sent.shape)
@@ -120,7 +119,6 @@ class CountedSum:
 
         Args:
             noisy: what was released [n, c].
-            x: float [n, c], the rows that were summed.
         """
         sent = (noisy.double() * 2.0**self.bits).round().long()
         exact = _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
@@ -165,10 +163,6 @@ def _whole_sums(rows: ReceiverRows, sent: GridRows, receivers: slice = slice(Non
 def on_l1_grid(x: Tensor, bits: int) -> Tensor:
     """Return rows [n, c] in whole steps of 2^-bits, at least 0 and of L1 length at most 1. Longer rows are shortened,
     broken ones are zero, and an entry below 0 counts nothing.
-
-    Args:
-        x: float [n, c].
-        bits: of the grid.
     """
     exact = x.detach().double().clamp_min(0.0)
     lengths = exact.sum(dim=1, keepdim=True)

@@ -121,7 +121,6 @@ class ReceiverRows:
         or a message can exceed 2^24 steps.
 
         Args:
-            rows: what every node sends.
             receivers: consecutive ones, whose sums are asked for; all by default.
             out: float32 [receivers, c] that becomes the values; None: a new one.
         """

@@ -100,9 +100,6 @@ def put_block(x: Tensor, out: Tensor, bits: int, shortest: float = 0.0) -> None:
     """Put rows on the grid as `quantise` does, by a compiled loop in this thread.
 
     Args:
-        x: float [n, c].
-        out: int16 or float32 [n, c], set.
-        bits: of the grid.
         shortest: shorter rows are scaled as if they had this length.
     """
     from graphveil.aggregation.loops import put_on_grid

@@ -129,7 +129,6 @@ def build_inputs(
         offset: added to all of C.
         width: columns of the first weight (they decide which form is cheaper).
         reported: mask [n] of whose row is a report, all others are zeros; None: everybody's is.
-        engine: where blocks of people are propagated; no bit of the operator depends on it.
     """
     matrix = _load(centred, device)
     n, d = matrix.shape
@@ -247,11 +246,7 @@ def upgnet_features(
 
 
 def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.ndarray | None = None) -> np.ndarray:
-    """Return Z [n, d] float32; zeros where a node has no neighbour.
-
-    Args:
-        centred, a, reported: as `upgnet_features`.
-    """
+    """Return Z [n, d] float32; zeros where a node has no neighbour."""
     mean, features = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
     for block in Blocks.of(*features.shape):
         rows = mean[block.rows]

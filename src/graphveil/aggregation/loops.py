@@ -19,8 +19,6 @@ def length(rows: npt.NDArray[np.float32], i: int, room: npt.NDArray[np.float64])
     """Return the L2 length of row i, added up as `grid.squared_lengths` does.
 
     Args:
-        rows: [n, c].
-        i: which of them.
         room: [c], written over.
     """
     count = rows.shape[1]
@@ -78,12 +76,7 @@ def put_on_grid(
 
 @compiled
 def scale_to_one(rows: npt.NDArray[np.float32], longest: float) -> None:
-    """Divide every row by its length, in place: two arrays that may be one are not worked on by vectors.
-
-    Args:
-        rows: [n, c].
-        longest: as for `put_on_grid`.
-    """
+    """Divide every row by its length, in place: two arrays that may be one are not worked on by vectors."""
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
         long = length(rows, i, room)

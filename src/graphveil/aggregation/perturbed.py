@@ -217,7 +217,6 @@ class PerturbedSum:
         Args:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
             hop: 1..K.
-            engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
         """
         if not 1 <= hop <= self.hops:
@@ -255,12 +254,7 @@ class PerturbedSum:
             )
 
     def noise_of(self, hop: int, bits: int) -> RoundedNormal | None:
-        """Return the noise of a hop in steps of its grid, or None where there is none; raises as `require_noise`.
-
-        Args:
-            hop: 1..K.
-            bits: of the grid's rows and weights.
-        """
+        """Return the noise of a hop in steps of its grid, or None where there is none; raises as `require_noise`."""
         sigma = self.sigmas[hop - 1]
         if sigma == 0.0:
             return None
@@ -292,8 +286,6 @@ class Hops:
         """As `PerturbedSum.perturb`.
 
         Args:
-            x: what the hop before has returned, if any.
-            hop, out: as there.
             normalise: scale the noisy rows to length 1, which is post-processing.
             last: whether no hop follows, which would sum what is returned.
         """
@@ -427,9 +419,6 @@ def noisy_sums(
 
     Args:
         grid: what every node sends [n, c].
-        noise: of every entry; None for none.
-        blocks: of receivers.
-        keys: one for each block, in their order.
         scale: what a whole step is worth, a power of two: scaling rounds nothing.
     """
     from graphveil.mechanisms.samplers.normal_kernel import NormalKernel

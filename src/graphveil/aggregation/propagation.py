@@ -143,7 +143,6 @@ def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, o
 
     Args:
         h: [n, c]; on disk, or with `out`, float32.
-        engine: where blocks are worked on; no bit depends on it.
         out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
             no more than blocks take memory; what stands between two hops is kept beside it.
     """

@@ -66,7 +66,6 @@ def room(rows: int, columns: int, kind: npt.DTypeLike = np.float32) -> npt.NDArr
     """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
 
     Args:
-        columns: of the array, from 1.
         kind: of its entries.
     """
     if rows * columns < _MUCH:

@@ -256,7 +256,6 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
     Raises InputError for 2^31 or more rows or columns.
 
     Args:
-        matrix: any sparse format.
         symmetric: promises A = A^T, which is then stored once.
     """
     csr = matrix.tocsr()

@@ -128,8 +128,6 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
 
     Args:
         features: [n, d], finite, else InputError.
-        nodes: n.
-        rng: draws the sums.
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
@@ -221,7 +219,6 @@ def louvain(adjacency: sparse.csr_matrix, groups: IntArray, rng: np.random.Gener
     Args:
         adjacency: symmetric [n, n], no edge between two groups.
         groups: int64 [n], numbered from 0; each has a modularity of its own.
-        rng: the order in which nodes are asked.
 
     Returns:
         int64 [n], communities numbered from 0, each inside one group.
@@ -288,7 +285,6 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
     finite numbers.
 
     Args:
-        nodes: n.
         public: integers [2, m], public edges, each once.
         features: [n, d] numbers that are public, a numpy array or a scipy CSR matrix. None: there are none.
         seed: the same seed gives the same tree.
@@ -346,7 +342,6 @@ def adjacency_of(nodes: int, pairs: IntArray) -> sparse.csr_matrix:
     """Return the symmetric matrix [n, n] with ones at both places of each pair that stands once.
 
     Args:
-        nodes: n.
         pairs: int64 [2, m].
     """
     ends = pairs.astype(np.int32)

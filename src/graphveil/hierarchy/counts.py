@@ -90,7 +90,6 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     """Return the lowest common ancestor of each pair of leaves, int64 [S], in time n log n + S; InputError for no pair.
 
     Args:
-        tree: a dendrogram over n leaves.
         pairs: integers [2, S], 0 to n - 1.
     """
     from graphveil.hierarchy.kernels import highest_owners
@@ -105,7 +104,6 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
     """Return the sum over each inner node and all inner nodes below it, int64 [n-1].
 
     Args:
-        tree: a dendrogram over n leaves.
         values: int64 [n-1], what each inner node holds.
     """
     from graphveil.hierarchy.kernels import add_subtrees_up
@@ -120,8 +118,6 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
     column, never the ids.
 
     Args:
-        pairs: integers [2, S].
-        nodes: n, ids are 0 to n - 1.
         where: what the pairs are, for the error.
     """
     array = np.asarray(pairs)
@@ -139,7 +135,6 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
 
     Args:
         members: [k] declared ids, each once, None: all.
-        nodes: n.
     """
     if members is None:
         return np.ones(nodes, np.bool_)

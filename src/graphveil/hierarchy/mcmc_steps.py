@@ -247,12 +247,7 @@ def _count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: 
 
 @compiled
 def sibling(tree: Tree, inner: int) -> int:
-    """Return the other child of a node's parent.
-
-    Args:
-        tree: the present tree.
-        inner: any node but the root.
-    """
+    """Return the other child of a node's parent."""
     outer = tree.node[inner, PARENT]
     left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
     return int(right if left == inner else left)
@@ -291,12 +286,7 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
 
 @compiled
 def rearrange(tree: Tree, inner: int, swap: int) -> None:
-    """Make the rearrangement that `gains` looked at last.
-
-    Args:
-        tree: the present tree, changed in place.
-        inner, swap: the same as `gains` was given.
-    """
+    """Make the rearrangement that `gains` looked at last."""
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]

@@ -77,7 +77,6 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
     """Go down from the root and stop at each subtree that is to collapse.
 
     Args:
-        sorted_pairs: the tree and the public facts of its pairs.
         collapse: bool [n-1], whether each inner node's subtree is one block, if none above it is.
     """
     from graphveil.hierarchy.kernels import topmost_collapsed
@@ -116,7 +115,6 @@ def collapse_by_scale(
     nodes on either side (the /2 that the paper drops in tau2 stands here, as in its authors' code).
 
     Args:
-        sorted_pairs: the tree and the public facts of its pairs.
         epsilon, between, within: the budget of the counts, tau1 and tau2, above 0.
     """
     require_positive(epsilon=epsilon, between=between, within=within)
@@ -179,8 +177,6 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
     `collapse_by_scale`.
 
     Args:
-        sorted_pairs: the tree and the public facts of its pairs.
-        epsilon: the budget of the counts, above 0.
         edges: public edges that a block needs at epsilon 1, above 0.
     """
     require_positive(epsilon=epsilon, edges=edges)
@@ -205,7 +201,6 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     noisy count; as epsilon falls, the public structure at the private number of edges.
 
     Args:
-        blocks: the partition.
         variance: of the noise of one count, above 0; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
     """
     require_positive(variance=variance)

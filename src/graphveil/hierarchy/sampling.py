@@ -29,7 +29,6 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     outside 0 to 1.
 
     Args:
-        blocks: a partition of the protected pairs.
         density: float64 [B], from 0 to 1, else InputError.
         rng: no noise of a guarantee comes from here: densities that are safe to publish stay so whatever is drawn.
 
@@ -44,12 +43,7 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
 
 
 def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
-    """Return the number of each pair among all pairs of all blocks, public ones included, int64 [S].
-
-    Args:
-        blocks: a partition of the protected pairs.
-        pairs: int64 [2, S].
-    """
+    """Return the number of each pair among all pairs of all blocks, public ones included, int64 [S]."""
     sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
     u, v = np.sort(sorted_pairs.place[pairs], axis=0)
     start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]

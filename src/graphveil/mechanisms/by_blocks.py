@@ -45,7 +45,6 @@ def randomize_by_blocks(
     Args:
         mechanism: of features or of one class a person; or what stands for data that are declared public.
         values: feature vectors [n, d], dense or sparse rows; or integer classes [n].
-        engine: where blocks of people are worked on; no report depends on it.
 
     >>> import torch
     >>> from graphveil.mechanisms import MultiBit

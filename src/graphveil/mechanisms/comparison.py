@@ -124,12 +124,7 @@ class Question:
 def compare(
     question: Question, *, randomness: Randomness, progress: ProgressCallback | None = None
 ) -> list[Measurement | Refusal]:
-    """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each.
-
-    Args:
-        question: what to compare on.
-        progress: hears of every measurement.
-    """
+    """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each."""
     values, mechanisms = question.values(), [info for info in catalogue() if info.kind == "features"]
     results: list[Measurement | Refusal] = []
     for place, epsilon in enumerate(question.epsilons):
@@ -246,7 +241,6 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
     """Every mechanism of a category, the least variance first at each epsilon and number of answers.
 
     Args:
-        epsilons: of one report.
         answers: how many answers a question has, each 2 to 4096.
 
     >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
@@ -256,12 +250,7 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
 
 
 def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[TogetherRow]:
-    """What the questions cost under one budget; nothing where there is one.
-
-    Args:
-        epsilons: of one person.
-        answers: how many answers each question has.
-    """
+    """What the questions cost under one budget; nothing where there is one."""
     return [_together(epsilon, tuple(answers)) for epsilon in epsilons] if len(answers) > 1 else []
 
 

@@ -163,7 +163,6 @@ class Mixed:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them.
             values: encoded vectors [n, d], what each was made from.
         """
         truths = [part.truth(values) for part in self.parts]
@@ -184,12 +183,7 @@ class Mixed:
 
 @lru_cache(maxsize=64)
 def best_sample(epsilon: float, answers: tuple[int, ...]) -> int:
-    """How many questions to ask each person for the least variance of all estimates together.
-
-    Args:
-        epsilon: of one person.
-        answers: how many answers each question has.
-    """
+    """How many questions to ask each person for the least variance of all estimates together."""
     # Every number is tried: questions are few, and totals may have several minima.
     return min(range(1, len(answers) + 1), key=lambda drawn: sampled_variance(epsilon, answers, drawn))
 
@@ -198,8 +192,6 @@ def sampled_variance(epsilon: float, answers: tuple[int, ...], drawn: int) -> fl
     """The largest variance of all estimates of one person together.
 
     Args:
-        epsilon: of one person.
-        answers: how many answers each question has.
         drawn: how many of the questions each person is asked, at equal parts of epsilon.
     """
     scale = len(answers) / drawn

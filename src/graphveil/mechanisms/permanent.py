@@ -138,7 +138,6 @@ def permanent_reports(
     User i has codebook i, as in `randomize`.
 
     Args:
-        mechanism: of features or labels.
         values: vectors [n, d] or classes [n].
         devices: the secret noise of each user.
         field: the attribute that is reported, by its name or number in the task.

@@ -55,12 +55,7 @@ class Public:
         return _unprotected(USER_FEATURES, assume("features-sent-open"))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Values:
-        """The values [n, d] themselves; nothing is drawn.
-
-        Args:
-            values: [n, d].
-            randomness: not used: a mechanism takes one.
-        """
+        """The values [n, d] themselves; nothing is drawn."""
         return values
 
     def centred(self, values: Values) -> Values:
@@ -117,12 +112,7 @@ class PublicLabels:
         return _unprotected(USER_LABEL, assume("labels-sent-open"))
 
     def randomize(self, labels: Tensor, *, randomness: Randomness) -> PublicLabelReports:
-        """The labels themselves; nothing is drawn.
-
-        Args:
-            labels: classes [n], or 0/1 [n, c].
-            randomness: not used: a mechanism takes one.
-        """
+        """The labels themselves; nothing is drawn."""
         return PublicLabelReports(labels)
 
 

@@ -115,7 +115,6 @@ class Question:
 
         Args:
             values: encoded vectors [n, d].
-            randomness: the source of the noise.
         """
         return self.mechanism.randomize(self.truth(values), randomness=randomness)
 
@@ -127,7 +126,6 @@ class Question:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them.
             values: encoded vectors [n, d], what each was made from.
         """
         return self.mechanism.log_likelihood(reports, self.truth(values))
@@ -182,7 +180,6 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
 
     Args:
         columns: the declared ones; none: every coordinate is a number of its own.
-        domain: of the encoded vectors.
     """
     column = columns[0] if columns else Column("0", Number(domain.low, domain.high))
     kind, name = column.kind, column.name
@@ -202,8 +199,6 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
 
     Args:
         text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER.
-        epsilon: the budget of one answer.
-        domain: of the encoded vectors.
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
     """
     if not text:

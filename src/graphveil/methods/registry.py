@@ -59,12 +59,7 @@ def find_method(name: str) -> Method:
 
 
 def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
-    """Refuse to protect again what was published already: a graph with a `release` that the method did not make.
-
-    Args:
-        method: what would be trained.
-        graph: what it would be trained on.
-    """
+    """Refuse to protect again what was published already: a graph with a `release` that the method did not make."""
     origin = getattr(graph, "release", None)
     if origin is None:
         return
@@ -104,8 +99,6 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     """Return the method and settings that a choice comes to; a total is split by `advised_split`.
 
     Args:
-        name: of the method chosen.
-        settings: what was chosen; the rest takes its default.
         classes: the declared number of classes, which the split depends on.
     """
     method = find_method(name)
@@ -133,8 +126,6 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     """Return an unfitted estimator of what `advised` says.
 
     Args:
-        name, settings, classes: as of `advised`.
-        device: "cpu" or "cuda".
         seed: fixes splits and weights, never privacy noise.
     """
     choice = advised(name, settings, classes)
@@ -147,7 +138,6 @@ def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
     A total budget stands for the parts that it was split into.
 
     Args:
-        name: of the method.
         used: what `base.family.Family.used_settings` returned for a run.
     """
     options = METHODS[name].options
@@ -164,7 +154,6 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
 
     Args:
         name: of the method; of one that is no entry here, nothing is known.
-        settings: of the method.
     """
     options = METHODS[name].options if name in METHODS else {}
     named = {key: value for key, value in settings.items() if key in options and options[key].file}
@@ -216,9 +205,7 @@ def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> P
     person are looked at; no private value is read.
 
     Args:
-        name: of the method.
         graph: n nodes; parts of a graph need no torch.
-        settings: the method's own; the rest take their defaults.
     """
     method = find_method(name)
     estimator = build_method(name, settings, len(graph.schema.classes))

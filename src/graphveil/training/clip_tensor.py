@@ -28,7 +28,6 @@ class WholeRows:
         """Put every row on a grid of its own, as `OnGrids.of` does.
 
         Args:
-            rows: float32 [b, in].
             bias: whether the layer has one, whose input is 1.
         """
         from graphveil.training.clip_kernel import put_on_grids
@@ -41,11 +40,7 @@ class WholeRows:
         return WholeRows(self.whole.to(torch.int8), self.scale, self.squares)
 
     def rows(self, chosen: Tensor) -> WholeRows:
-        """Return some rows.
-
-        Args:
-            chosen: int64 [m].
-        """
+        """Return some rows."""
         return WholeRows(*(part.index_select(0, chosen) for part in (self.whole, self.scale, self.squares)))
 
     @staticmethod
@@ -99,11 +94,7 @@ def products(deltas: Tensor, widths: Sequence[int], inputs: Sequence[WholeRows],
 
 
 def on_device(numbers: np.ndarray, device: torch.device) -> Tensor:
-    """Return a copy on a device, without waiting for it.
-
-    Args:
-        numbers: of any shape.
-    """
+    """Return a copy on a device, without waiting for it."""
     here = torch.from_numpy(numbers)
     # From memory that the device reads by itself: otherwise the CPU would wait until the copy is made.
     return (here.pin_memory() if device.type == "cuda" else here).to(device, non_blocking=True)

@@ -67,7 +67,6 @@ class OnGrids:
         """Put every row on a grid of its own: a power of 2 that makes it, the 1 of the bias included, 2^5 to 2^6 long.
 
         Args:
-            rows: float32 [n, d].
             bias: whether the layer has one, whose input is 1.
             inside: write the whole numbers over the rows.
         """

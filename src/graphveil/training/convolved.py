@@ -122,7 +122,6 @@ class ConvolvedRegression:
         """Return the weights with noise, float32 [k, c].
 
         Args:
-            weights: the minimum.
             multiplier: deviation of the noise over half of `sensitivity`; 0 adds none.
         """
         if multiplier == 0.0:

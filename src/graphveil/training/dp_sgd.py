@@ -125,7 +125,6 @@ class PrivateDescent:
 
         Args:
             chosen: the samples of a batch, int64 [b].
-            randomness: decides the dither of the grid.
         """
         if not len(chosen):
             # Noise is added to it as to any other: that a batch was empty must not show.
@@ -276,7 +275,6 @@ def train_privately(
 
     Args:
         randomness: decides batches, dropout, dither and noise.
-        progress: hears of every step.
 
     See `PrivateDescent` for the other arguments and for what is refused.
     """
@@ -299,12 +297,7 @@ class Streamed:
 
 
 def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
-    """Return some rows [m, d].
-
-    Args:
-        inputs: all of them [n, d].
-        places: int64 [m].
-    """
+    """Return some rows [m, d]."""
     return (
         inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places.to(inputs.device))
     )

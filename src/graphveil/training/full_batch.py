@@ -58,11 +58,8 @@ def train_full_batch(
     that is not a number.
 
     Args:
-        model: a perceptron.
         train: the rows whose loss is minimised.
         validate: the rows that choose the epoch; may be none.
-        schedule: how long and how fast.
-        progress: hears of every epoch.
     """
     from graphveil.training.head_loss import head_loss
 

@@ -80,8 +80,6 @@ def train(
     loss stops being a number.
 
     Args:
-        model: a `Backbone`.
-        inputs: the features as an operator [n, d].
         structure: what the model reads of links.
         seed: fixes dropout; never touches privacy noise.
 
@@ -137,7 +135,6 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
     """Return the epoch's figures. Raises InputError when the loss is not a number.
 
     Args:
-        number: of the epoch, from 1.
         noisy, clean: logits [n, c] with dropout and without, constants.
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
@@ -149,11 +146,7 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
 
 
 def require_number(loss: float, number: int) -> None:
-    """Refuse a training loss that is not a number.
-
-    Args:
-        number: of the epoch, for the message.
-    """
+    """Refuse a training loss that is not a number."""
     if loss != loss:
         raise InputError(
             f"the training loss is not a number at epoch {number}", remedy="lower learning_rate or use scaling=standard"

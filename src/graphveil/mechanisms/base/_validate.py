@@ -36,7 +36,6 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
     draw.
 
     Args:
-        epsilon: the budget of one report.
         per: number of draws that share it.
     """
     if not (_is_number(epsilon) and 0.0 < epsilon < math.inf):
@@ -49,12 +48,7 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
 
 
 def delta_from(smallest: float, *, delta: float) -> None:
-    """Refuse a delta outside [smallest, 1) with InputError.
-
-    Args:
-        smallest: the least delta that is allowed.
-        delta: the delta of one report.
-    """
+    """Refuse a delta outside [smallest, 1) with InputError."""
     if not (_is_number(delta) and smallest <= delta < 1.0):
         raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
 
@@ -98,11 +92,7 @@ def one_of(allowed: Sequence[str], **named: str) -> None:
 
 
 def declared_range(*, low: float, high: float) -> None:
-    """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError.
-
-    Args:
-        low, high: the declared ends, in the unit of the values.
-    """
+    """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError."""
     # Two finite ends may still be further apart than the largest float, and the width is what noise is scaled to.
     if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
@@ -112,9 +102,7 @@ def fits_in_memory(rows: int, columns: int, name: str, *, most: int = DENSE_LIMI
     """Refuse to make a dense matrix [rows, columns] of too many numbers with InputError.
 
     Args:
-        rows, columns: its shape: users and coordinates.
         name: the matrix in a word or two.
-        most: numbers that it may have.
     """
     # Refused before anything is drawn: to run out of memory half-way would spend budget for nothing.
     if rows * columns > most:
@@ -144,9 +132,7 @@ def integers(
     number of dimensions or rows, or numbers that are no integers.
 
     Args:
-        values: a tensor on any device, or what numpy takes.
         name: the array as the refusal calls it, with its verb: "labels are".
-        allowed: what is taken, in words.
         rows: how many rows a matrix must have; None: a vector is wanted.
         count: how many numbers a vector must have; None: any number.
         where: what the refusal names as the place.

@@ -104,7 +104,6 @@ class CategoryMechanism(ABC, Generic[Reports]):
 
         Args:
             labels: integer classes [n], each in 0..classes-1.
-            randomness: the source of the noise.
         """
         return self._encode(open_labels(labels, self.classes), randomness)
 
@@ -128,7 +127,6 @@ class CategoryMechanism(ABC, Generic[Reports]):
         """log Pr[report | label] for each row, float64 [n].
 
         Args:
-            reports: n of them.
             values: integer classes [n], what each was made from.
         """
         true = open_labels(values, self.classes)
@@ -150,7 +148,6 @@ def open_labels(labels: Labels, classes: int) -> npt.NDArray[np.int64]:
 
     Args:
         labels: integer classes [n].
-        classes: how many were declared.
     """
     array = _validate.integers(labels, "labels are", "integers, one for each user")
     # All labels are looked at before the first draw, and a refusal names the row and not the class, which is private.

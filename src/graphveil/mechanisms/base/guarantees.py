@@ -20,13 +20,7 @@ _TAKING_PART = assume("participation-public")
 
 
 def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, high: float) -> Guarantee:
-    """The local guarantee of one randomized feature vector.
-
-    Args:
-        epsilon, delta: what one report costs.
-        dimension: number of features.
-        low, high: the declared range of each of them.
-    """
+    """The local guarantee of one randomized feature vector."""
     number = "its one feature" if dimension == 1 else f"its {dimension} features"
     return _local(
         USER_FEATURES,
@@ -37,12 +31,7 @@ def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, 
 
 
 def label_guarantee(epsilon: float, classes: int) -> Guarantee:
-    """The local guarantee of one randomized label out of so many classes.
-
-    Args:
-        epsilon: what one report costs.
-        classes: the number of declared classes.
-    """
+    """The local guarantee of one randomized label out of so many classes."""
     return _local(USER_LABEL, epsilon, 0.0, assume("classes-public", classes=classes))
 
 
@@ -50,7 +39,6 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
     """The local guarantee of noisy neighbour lists (or of what is counted in them).
 
     Args:
-        epsilon: of one list.
         mode: who reports a relationship: "lower", "both" or "directed".
     """
     ids = assume("users-public", nodes=nodes)
@@ -65,23 +53,13 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
 
 
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
-    """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists.
-
-    Args:
-        epsilon: what one reported bit costs.
-        nodes: the public number of users.
-    """
+    """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
     # The unit of papers; a relationship costs `list_guarantee`, twice as much where both ends tell.
     return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 
 def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
-    """The guarantee of one release of a curator who alone knows which protected pairs are related.
-
-    Args:
-        epsilon: what the release costs each private edge.
-        domain: the protected pairs.
-    """
+    """The guarantee of one release of a curator who alone knows which protected pairs are related."""
     return Guarantee(
         unit=PRIVATE_EDGE,
         relation="add/remove",

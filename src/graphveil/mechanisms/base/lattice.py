@@ -37,12 +37,7 @@ class NoiseLaw(Protocol):
         """In squared steps."""
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws. Returns int64 [count], in steps.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` independent draws. Returns int64 [count], in steps."""
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z]."""
@@ -83,7 +78,6 @@ class Lattice:
 
         Args:
             rows: [n, d], every entry in the range.
-            randomness: the source of the noise.
         """
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
@@ -104,12 +98,7 @@ class Lattice:
         return (levels.astype(np.float32) - np.float32(self.steps / 2)) * np.float32(self.step)
 
     def log_likelihood(self, reports: LatticeReports, rows: Rows, start: int, stop: int) -> FloatArray:
-        """log Pr[report | value] of rounding, noise and clamping together, float64 [stop - start].
-
-        Args:
-            reports, rows: n of each.
-            start, stop: which of them.
-        """
+        """log Pr[report | value] of rounding, noise and clamping together, float64 [stop - start]."""
         below, carry = self.domain.split(rows.block(start, stop), self.steps)
         up = carry.astype(np.float64) / WORDS
         reported = reports.levels.numpy()[start:stop].astype(np.int64)

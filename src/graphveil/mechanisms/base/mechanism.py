@@ -87,11 +87,7 @@ class VectorDomain:
         return torch.from_numpy(centred) + self.midpoint
 
     def guarantee(self, epsilon: float, delta: float = 0.0) -> Guarantee:
-        """The local guarantee of one randomized vector of this domain.
-
-        Args:
-            epsilon, delta: what one report costs.
-        """
+        """The local guarantee of one randomized vector of this domain."""
         return feature_guarantee(epsilon, delta, self.dimension, self.low, self.high)
 
 
@@ -157,7 +153,6 @@ class FeatureMechanism(ABC, Generic[R]):
 
         Args:
             values: dense or sparse rows, every entry in the declared range.
-            randomness: the source of the noise.
         """
         return self._encode(self.open(values), randomness)
 
@@ -173,7 +168,6 @@ class FeatureMechanism(ABC, Generic[R]):
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
 
         Args:
-            reports: n of them.
             values: [n, d], what each was made from.
         """
         self._check(reports)

@@ -91,8 +91,6 @@ def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
     """Refuse reports that no device can have made: a number outside low..high.
 
     Args:
-        reports: integers of any shape.
-        low, high: the ends, which belong to the allowed numbers.
         name: one of the numbers, for the message: "a bit".
     """
     # Forged numbers would index tables out of range, or count for more than one report does.
@@ -101,22 +99,13 @@ def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
 
 
 def require_pairs(reports: int, values: int) -> None:
-    """Refuse reports and values that do not belong together row by row.
-
-    Args:
-        reports, values: how many there are of each.
-    """
+    """Refuse reports and values that do not belong together row by row."""
     if reports != values:
         raise InputError(f"{reports} reports for {values} rows of values", allowed="as many of both")
 
 
 def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
-    """Refuse anything but a tensor of this type and number of dimensions.
-
-    Args:
-        name: of the tensor, for the message.
-        dtype, dimensions: what it must be.
-    """
+    """Refuse anything but a tensor of this type and number of dimensions."""
     allowed = f"a {dtype} tensor with {dimensions} dimensions"
     if not torch.is_tensor(tensor):
         raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)

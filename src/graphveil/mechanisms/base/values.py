@@ -36,26 +36,17 @@ class Rows(Protocol):
         """What holds them: one dense array, or where rows start, columns and entries."""
 
     def block(self, start: int, stop: int) -> FloatArray:
-        """Rows start..stop, dense [stop - start, d].
-
-        Args:
-            start, stop: the rows.
-        """
+        """Rows start..stop, dense [stop - start, d]."""
 
     def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
         """The entries of rows start..stop at `columns` [stop - start, m].
 
         Args:
-            start, stop: the rows.
             columns: integers [stop - start, m], those wanted of each row, ascending.
         """
 
     def refuse_outside(self, low: float, high: float) -> None:
-        """Raise InputError with row and column of the first entry that is not a number in [low, high].
-
-        Args:
-            low, high: the declared range; NaN lies in none.
-        """
+        """Raise InputError with row and column of the first entry that is not a number in [low, high]."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +165,6 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
     Args:
         values: torch dense or sparse_csr [n, d], numpy [n, d], or a scipy sparse matrix [n, d].
-        dimension: the declared d.
     """
     rows = read_rows(values)
     if rows.shape[1] != dimension:
@@ -187,8 +177,6 @@ def open_values(values: Values, dimension: int, low: float, high: float) -> Rows
     does, and for an entry that is NaN or out of range: its row and column are named, never it.
 
     Args:
-        values: dense or sparse rows [n, d].
-        dimension: the declared d.
         low, high: the declared range of every entry, those that are not stored included.
     """
     rows = open_rows(values, dimension)
@@ -201,8 +189,6 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
     """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`.
 
     Args:
-        rows: how many there are in all.
-        width: numbers that one row takes.
         most: numbers of a block; a row that is longer makes a block of its own.
     """
     step = max(1, most // max(1, width))

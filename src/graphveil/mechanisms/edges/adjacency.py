@@ -142,7 +142,6 @@ class AdjacencyRR(BitFlips):
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
-            engine: where blocks of places are worked on; the result does not depend on it.
         """
         lists = self._lists
         return sample_lists(lists, lists.open(edge_index), self.threshold, randomness, engine=engine)
@@ -176,7 +175,6 @@ class AdjacencyRR(BitFlips):
         """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer.
 
         Args:
-            reports: the lists of all users.
             edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists = self._lists

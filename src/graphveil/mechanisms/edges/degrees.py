@@ -105,7 +105,6 @@ class NoisyDegree:
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
-            engine: where blocks of users are worked on; no report depends on it.
         """
         noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
         # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
@@ -118,12 +117,7 @@ class NoisyDegree:
         return reports.levels.double()
 
     def log_likelihood(self, reports: DegreeReports, degrees: Degrees) -> Tensor:
-        """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped.
-
-        Args:
-            reports: of all users.
-            degrees: integers [n], the true degrees.
-        """
+        """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped."""
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
         distance = np.abs(levels - self._open(degrees))
@@ -225,7 +219,6 @@ class DegreePreservingRR:
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
-            engine: where blocks of places are worked on; the result does not depend on it.
         """
         lists = self._lists
         true = lists.open(edge_index)
@@ -240,9 +233,7 @@ class DegreePreservingRR:
         Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
 
         Args:
-            degrees: of `degree`.
             lists: of the flips before thinning.
-            randomness: of the thinning.
         """
         users = lists.to_edge_index()[0].numpy()
         stays = randomness.uint64(len(users)) < self._thinning(degrees)[users]
@@ -258,7 +249,6 @@ class DegreePreservingRR:
         """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers.
 
         Args:
-            reports: degrees and lists of all users.
             edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists, low = self._lists, self._flips.threshold

@@ -92,7 +92,6 @@ class EdgeRand(BitFlips):
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            engine: where blocks of ranks are worked on; the result does not depend on it.
         """
         domain = self.domain
         blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))

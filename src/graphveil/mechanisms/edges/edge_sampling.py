@@ -66,11 +66,9 @@ def sample_lists(
     """The noisy lists of all users.
 
     Args:
-        lists: the public places.
         true: the places that hold a relationship, ascending.
         low: a bit is flipped with probability low / 2^64.
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
-        engine: where blocks of places are worked on; the result does not depend on it.
     """
     blocks = place_blocks(lists.total, lists.total * (low / WORD), lists.nodes)
     shared = engine.put(true, lists.starts, thinning)
@@ -87,7 +85,6 @@ def place_blocks(places: int, expected: float, people: int) -> Blocks:
     """Places 0..places-1 in blocks: about 2^17 that come out each, or those of 2^13 people; by public facts alone.
 
     Args:
-        places: how many there are.
         expected: how many of them are to come out, as far as is public.
         people: whose places they are.
     """
@@ -99,10 +96,8 @@ def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
     """The places of a block whose noisy bit says 1, ascending.
 
     Args:
-        block: of places.
         true: the places that hold a relationship, of all blocks, ascending.
         low: a bit is flipped with probability low / 2^64.
-        randomness: the source of this block's noise.
     """
     own = true[slice(*np.searchsorted(true, (block.start, block.stop)))]
     # In the order of the places: any other order would tell surviving entries from made ones.

@@ -86,7 +86,6 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
     Args:
         largest: how many cells of the set hold 0, and 1.
         rest: how many other cells hold 0, and 1.
-        noise: what is added to each cell.
     """
     # With nothing on one side there is one set only, and it has probability 1.
     if not (sum(largest) and sum(rest)):
@@ -214,7 +213,6 @@ class LapGraph:
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            engine: where blocks of cells are worked on; the result does not depend on it.
         """
         true, size = self._ranks(pairs), self.domain.size
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.

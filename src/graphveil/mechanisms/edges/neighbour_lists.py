@@ -156,12 +156,7 @@ class NeighbourLists:
         return users * (self.nodes - 1) + named - (named > users)
 
     def named(self, places: Ids, users: Ids) -> Ids:
-        """Whom each place stands for, given the user it belongs to.
-
-        Args:
-            places: int64 [m].
-            users: int64 [m], whose places they are.
-        """
+        """Whom each place stands for, given the user it belongs to."""
         if self.mode == "lower":
             return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
         slots = places - users * (self.nodes - 1)
@@ -208,7 +203,6 @@ class NeighbourLists:
         """For each user how many entries were sent, are true, and both: three int64 [n].
 
         Args:
-            reports: of all users.
             true: the places that hold a relationship, ascending.
         """
         reported, starts = self.open_reports(reports), self.starts
@@ -315,10 +309,6 @@ class PairEstimate:
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs that some report names, sorted, and how many reports name each: three int64 [S]. Raises InputError for
     reports that no device can send.
-
-    Args:
-        lists: the public places.
-        reports: of all users.
     """
     users, named = lists.check(reports)
     if lists.mode != "both":
@@ -337,10 +327,6 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
 def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
     """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed. Raises
     InputError for reports that no device can send.
-
-    Args:
-        lists: the public places.
-        reports: of all users.
     """
     source, target, _ = named_pairs(lists, reports)
     if lists.mode == "directed":

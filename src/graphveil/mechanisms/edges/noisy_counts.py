@@ -92,7 +92,6 @@ class NoisyCounts:
 
         Args:
             counts: integers [k], each at least 0, of disjoint public sets of pairs.
-            engine: where blocks of counts are worked on; the result does not depend on it.
         """
         # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
@@ -110,12 +109,7 @@ class NoisyCounts:
         return torch.from_numpy(_open(noisy, -_LARGEST).astype(np.float64))
 
     def log_likelihood(self, noisy: Counts, counts: Counts) -> Tensor:
-        """log Pr[noisy count | count] of each, float64 [k].
-
-        Args:
-            noisy: integers [k], what was released.
-            counts: integers [k], the true counts.
-        """
+        """log Pr[noisy count | count] of each, float64 [k]."""
         reported, true = _open(noisy, -_LARGEST), _open(counts, 0)
         require_pairs(len(reported), len(true))
         return torch.from_numpy(self._noise.log_pmf(reported - true))
@@ -201,7 +195,6 @@ class ClassCounts:
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            engine: where blocks of nodes and of counts are worked on; the result does not depend on it.
         """
         counts, rows = self.count(pairs, engine=engine), self.domain.ids
         # Others have no private edge, which is public: noise in their rows would hide nothing.

@@ -73,7 +73,6 @@ class Cells:
 
         Args:
             values: int64 [m], the cells' noisy values.
-            threshold: the public threshold.
             randomness: decides about cells at the level of the threshold.
         """
         if threshold.everything:
@@ -112,8 +111,6 @@ def noisy_top_k(
         true: the places of the cells that hold 1, ascending.
         blocks: of all cells, those that hold 0 included; public.
         count: 0 to the number of cells; public.
-        noise: what is added to each cell.
-        engine: where blocks of places are worked on; the result does not depend on it.
     """
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
     cells, target, assumed = Cells(noise, None), float(count), count
@@ -173,7 +170,6 @@ def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Thre
         target: how many cells are to pass on average.
         size: how many cells hold 0, at most.
         edges: how many hold 1, as far as is public.
-        noise: what is added to each.
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
@@ -193,8 +189,6 @@ def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
     Returns int64 [count], places in `levels`.
 
     Args:
-        levels: int64 [m].
-        count: 0 to m.
         randomness: decides among equal levels.
     """
     if count in (0, len(levels)):
@@ -208,10 +202,6 @@ def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
 def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
     """A subset of 0..count-1 of this size (at least 1), each equally likely.
     Returns int64 [size], in no particular order.
-
-    Args:
-        count: of how many.
-        size: 1 to `count`.
     """
     if size == count:
         return np.arange(count)

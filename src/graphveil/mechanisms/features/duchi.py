@@ -95,12 +95,7 @@ class SignsLaw:
 
 @lru_cache(maxsize=256)
 def signs_law(epsilon: float, signs: int) -> SignsLaw:
-    """The law of `signs` signs under one epsilon.
-
-    Args:
-        epsilon: of all of them together.
-        signs: k.
-    """
+    """The law of `signs` signs under one epsilon."""
     # Agreeing with exactly half is far: counting ties on both sides would cost log(1 + e^epsilon).
     near = sum(math.comb(signs, agreeing) for agreeing in range(signs // 2 + 1, signs + 1))
     return SignsLaw(signs, two_weights(near, 2**signs - near, epsilon))

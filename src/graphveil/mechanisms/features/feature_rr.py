@@ -93,12 +93,7 @@ class BinLaws:
 
 @lru_cache(maxsize=16)
 def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
-    """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins.
-
-    Args:
-        epsilons: one for each law.
-        bins: k, 2 to 256.
-    """
+    """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins."""
     # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
     words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
     width = (1 << (bins - 1).bit_length()) - 1
@@ -153,8 +148,6 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     Args:
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
         bins: k, the levels of a coordinate, 2 to 256; bin 0 stands for `low` and bin k - 1 for `high`.
         shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public, the
             same for all users, and fixed before anything is collected; read off private data, or chosen for each user,

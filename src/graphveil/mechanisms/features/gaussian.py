@@ -49,8 +49,6 @@ class AnalyticGaussian(LatticeMechanism):
     Args:
         epsilon: finite and positive, for the whole vector.
         delta: in [1e-30, 1).
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

@@ -111,12 +111,7 @@ class HybridLaw(IndependentLaw):
 
 @lru_cache(maxsize=256)
 def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
-    """The law of one of `parts` coordinates that share `epsilon`.
-
-    Args:
-        epsilon: of all coordinates together.
-        parts: k.
-    """
+    """The law of one of `parts` coordinates that share `epsilon`."""
     sign = two_weights(1, 1, epsilon, parts)
     if share_of(epsilon, parts) <= _SIGNS_ALONE:
         return HybridLaw(None, sign, 0)

@@ -36,8 +36,6 @@ class Laplace(LatticeMechanism):
 
     Args:
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

@@ -43,8 +43,6 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
 
     Args:
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
         sampled: coordinates a user reports; default: max(1, min(d, floor(epsilon / 2.18))), the best.
 
     >>> import torch
@@ -161,8 +159,6 @@ class OneBit(FeatureMechanism[OneBitReports]):
 
     Args:
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

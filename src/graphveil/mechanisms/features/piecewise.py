@@ -24,20 +24,12 @@ _SUB_SHARE: Final = 2.49
 
 
 def piecewise_law(epsilon: float, parts: int) -> WindowLaw:
-    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 2).
-
-    Args:
-        epsilon, parts: of all coordinates together; k.
-    """
+    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 2)."""
     return window_law(epsilon, parts, 2)
 
 
 def suboptimal_law(epsilon: float, parts: int) -> WindowLaw:
-    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 3).
-
-    Args:
-        epsilon, parts: of all coordinates together; k.
-    """
+    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 3)."""
     return window_law(epsilon, parts, 3)
 
 

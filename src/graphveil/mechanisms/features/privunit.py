@@ -134,8 +134,6 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
 
     Args:
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d, at most 2^20.
-        low, high: the declared, public range of every coordinate.
         radius: a public bound on the Euclidean distance of every vector from the middle of the range, for vectors that
             are known to be short; default: what the range allows, (high - low) / 2 * sqrt(d).
         codewords: a power of two from 2 to 65,536; default: the fewest, up to 1024, that lose at most 3% of variance.

@@ -37,7 +37,6 @@ def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> sparse.csr_ma
     Args:
         indices: int32 [n, k], the sampled coordinates, ascending.
         worth: float32 [n, k], what each adds.
-        dimension: d.
     """
     count, size = worth.shape
     parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
@@ -48,7 +47,6 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
     """The estimates, dense float32 [n, d].
 
     Args:
-        indices, worth, dimension: as for `centred_rows`.
         midpoint: of the range, where coordinates stay that were not reported.
     """
     dense = torch.full((len(worth), dimension), midpoint)
@@ -61,8 +59,6 @@ def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> No
 
     Args:
         indices: int32 [n, k], the coordinates that were named.
-        size: how many there must be.
-        dimension: d.
         name: a report holds one of for each, for the message: "bits".
     """
     if indices.shape[1] != size:
@@ -124,8 +120,6 @@ class SampledVectors(FeatureMechanism[SampledReports]):
     Args:
         kind: the law and its source.
         epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
         sampled: k, the coordinates a user reports; default: the number with the least worst variance.
     """
 

@@ -87,12 +87,7 @@ class ThreeOutputsLaw(IndependentLaw):
 
 @lru_cache(maxsize=256)
 def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
-    """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side.
-
-    Args:
-        epsilon: of all coordinates together.
-        parts: k.
-    """
+    """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side."""
     with localcontext(PRECISION):
         ratio = exp_share(epsilon, parts)
         # Even, so that what is left divides into two equal halves for -C and C.

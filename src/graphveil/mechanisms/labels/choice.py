@@ -17,7 +17,6 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism[Any]:
     the one with the smallest report. It is chosen from public facts alone.
 
     Args:
-        epsilon: the budget of one report.
         classes: how many values the category has, 2 to 4096.
 
     >>> best_category(3.0, 8)

@@ -126,12 +126,7 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
 
 @lru_cache(maxsize=256)
 def best_size(epsilon: float, classes: int) -> int:
-    """The number of classes to send with the least variance.
-
-    Args:
-        epsilon: the budget of one report.
-        classes: c, how many there are.
-    """
+    """The number of classes to send with the least variance."""
     # The continuous optimum is c / (e^eps + 1) (Ye and Barg, section V); variance has one minimum, so it is next to it.
     middle = int(classes / (math.exp(min(epsilon, 50.0)) + 1))
     near = range(max(1, middle), min(classes - 1, middle + 1) + 1)

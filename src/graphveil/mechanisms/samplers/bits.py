@@ -83,12 +83,7 @@ class BitLaw:
 
 @lru_cache(maxsize=64)
 def bit_law(epsilon: float, bits: int) -> BitLaw:
-    """The law of one of `bits` bits that share `epsilon` equally; rounding goes to the private side.
-
-    Args:
-        epsilon: of all bits together, above 0.
-        bits: how many share it.
-    """
+    """The law of one of `bits` bits that share `epsilon` equally; rounding goes to the private side."""
     # Decimals, since 2^64 / (e^eps + 1) in floating point could round to the side that is not private.
     with localcontext(PRECISION):
         share = Decimal(epsilon) / bits

@@ -79,7 +79,6 @@ def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
     By default their number is the smallest whose variance is within 3% of that of 1024 codewords.
 
     Args:
-        epsilon: of one report, above 0.
         codewords: K; None: the number that the 3% rule chooses.
     """
     if codewords is not None:

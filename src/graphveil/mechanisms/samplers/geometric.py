@@ -53,12 +53,7 @@ class TwoSidedGeometric:
     bits: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` independent draws, int64."""
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1, BLOCK):
             result[start:stop] = self._geometric(stop - start, randomness)
@@ -135,12 +130,7 @@ class Geometric:
     limit: int
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` independent draws, int64."""
         total = np.zeros(count, np.int64)
         for digit, is_one in enumerate(self.digits):
             total += bernoulli(*is_one, count, randomness).astype(np.int64) << digit
@@ -169,7 +159,6 @@ def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
     """The geometric variable of ratio r in (0, 1).
 
     Args:
-        ratio: r.
         limit: what larger draws are drawn as, at least 1.
     """
     with localcontext(DEEP):
@@ -195,12 +184,7 @@ class TwoSided:
     rate: float
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64: differences of two geometric variables.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` independent draws, int64: differences of two geometric variables."""
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1):
             result[start:stop] = self.excess(stop - start, randomness)
@@ -210,10 +194,6 @@ class TwoSided:
     def excess(self, count: int, randomness: Randomness) -> Levels:
         """By how much draws exceed a level of at least 0, given that they reach it: Pr[g] = (1 - r) r^g.
         Returns int64 [count], at least 0.
-
-        Args:
-            count: how many draws.
-            randomness: the source of the noise.
         """
         return _geometric(self.rate).draw(count, randomness)
 

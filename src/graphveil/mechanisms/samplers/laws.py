@@ -50,12 +50,7 @@ class TwoWeights:
         return (self.high - self.low) / WORD
 
     def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
-        """`count` outcomes: the near ones are 0..near-1, the far ones follow.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` outcomes: the near ones are 0..near-1, the far ones follow."""
         return self.place(randomness.uint64(count))
 
     def place(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -66,22 +61,12 @@ class TwoWeights:
 
 
 def share_of(epsilon: float, parts: int) -> float:
-    """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy.
-
-    Args:
-        epsilon: of all choices together.
-        parts: how many choices share it.
-    """
+    """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy."""
     return min(epsilon / parts, LARGEST_SHARE)
 
 
 def exp_share(epsilon: float, parts: int) -> Decimal:
-    """e^(epsilon / parts) to 60 digits; epsilon / parts counts as at most 50.
-
-    Args:
-        epsilon: of all choices together.
-        parts: how many choices share it.
-    """
+    """e^(epsilon / parts) to 60 digits; epsilon / parts counts as at most 50."""
     with localcontext(PRECISION):
         return min(Decimal(epsilon) / parts, Decimal(LARGEST_SHARE)).exp()
 
@@ -93,8 +78,6 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
 
     Args:
         near, far: how many outcomes there are of each.
-        epsilon: of all choices together.
-        parts: how many choices share it.
     """
     with localcontext(PRECISION):
         # From near high + far low = 2^64 with high = e^epsilon low; a larger `low` is a smaller ratio.
@@ -161,11 +144,7 @@ class IndependentLaw(ABC):
         """
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """As `Law.log_likelihood`.
-
-        Args:
-            levels, below, carry: as there.
-        """
+        """As `Law.log_likelihood`."""
         # Rounding is part of the law: a mixture over both positions that the entry may have been rounded to.
         mixed = (1 - carry) * self.probability(levels, below)
         mixed += carry * self.probability(levels, np.minimum(below + 1, self.steps))
@@ -192,11 +171,6 @@ def best_coordinates(make: Callable[[float, int], Law], epsilon: float, dimensio
 def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
     """The largest of d/k E[v^2 | x] - x^2 over x in [-1, 1]; between two positions E[v^2 | x] is linear.
     Returns the number in squared half-ranges.
-
-    Args:
-        law: of the coordinates that are sent.
-        dimension: d.
-        coordinates: k, how many of them are sent.
     """
     # d/k, not its square: the estimate multiplies by d/k, and is 0 with probability 1 - k/d.
     squares = law.second_moments() * (dimension / coordinates)
@@ -228,11 +202,7 @@ class WindowLaw(IndependentLaw):
         return self.weights.near + self.weights.far
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
-        """Levels for positions [n, k].
-
-        Args:
-            positions: int64 [n, k], 0 to steps.
-        """
+        """Levels for positions [n, k]."""
         # The outcome is drawn before the position is looked at; the position only says which level it stands for.
         outcome = self.weights.draw(positions.size, randomness).reshape(positions.shape)
         return self.place(positions, outcome)
@@ -276,8 +246,6 @@ def window_law(epsilon: float, parts: int, root: int) -> WindowLaw:
     """The law of one of `parts` coordinates that share `epsilon`, with t = e^(epsilon / parts / root).
 
     Args:
-        epsilon: of all coordinates together.
-        parts: how many share it.
         root: 2 for PM, 3 for PM-SUB.
     """
     room = math.exp(share_of(epsilon, parts) / root)

@@ -176,12 +176,7 @@ class RoundedNormal:
         return _table(self.sigma, self.limit)
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws, int64.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
-        """
+        """`count` independent draws, int64."""
         draws = np.zeros(count, np.int64)
         self.add_to(draws, randomness)
         return draws
@@ -352,10 +347,6 @@ class FineNormal:
     def units(self, count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
         """`count` independent draws in whole units.
         The place in a cell comes from rejection by the density at its middle, right up to a factor of 1e-13.
-
-        Args:
-            count: how many.
-            randomness: the source of the noise.
         """
         table = self.table
         cells = table.draw(count, randomness)
@@ -379,11 +370,5 @@ class FineNormal:
         totals[:] = totals.astype(np.float64) + self.draw(totals.size, randomness)
 
     def price(self, epsilon: float, delta: float, coordinates: int, *, shift: float = math.inf) -> tuple[float, float]:
-        """What vectors of such noise cost: as `RoundedNormal.price` of the table.
-
-        Args:
-            epsilon, delta: what they cost with normal noise.
-            coordinates: how many one unit can change, all releases together.
-            shift: as there.
-        """
+        """What vectors of such noise cost: as `RoundedNormal.price` of the table."""
         return self.table.price(epsilon, delta, coordinates, shift=shift)

@@ -16,11 +16,6 @@ from graphveil.privacy import Randomness
 def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.NDArray[np.int64]:
     """`rows` independent uniform subsets of `size` of the numbers 0..dimension-1, each sorted: [rows, size].
     A remainder of 64 uniform bits makes some numbers likelier by a factor of at most 1 + dimension / 2^64.
-
-    Args:
-        rows: users.
-        dimension: d.
-        size: k, 1 to d.
     """
     # Everything is reported, so nothing is drawn and the positions say nothing.
     if size == dimension:
@@ -61,12 +56,7 @@ def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
 
 
 def log_subsets(dimension: int, size: int) -> float:
-    """The logarithm of the number of subsets.
-
-    Args:
-        dimension: d.
-        size: k.
-    """
+    """The logarithm of the number of subsets."""
     # In logs: the number of subsets overflows from about 1,030 coordinates on.
     return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
 
@@ -76,8 +66,6 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
     Raises InputError where there are more than a million.
 
     Args:
-        dimension: d.
-        size: k.
         levels: how many each chosen number has.
     """
     _validate.enumerable(math.comb(dimension, size) * levels**size)
@@ -88,10 +76,5 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
 
 
 def index_bits(dimension: int, size: int) -> int:
-    """Bits that name one sampled coordinate; none where every coordinate is sent.
-
-    Args:
-        dimension: d.
-        size: k.
-    """
+    """Bits that name one sampled coordinate; none where every coordinate is sent."""
     return 0 if size == dimension else (dimension - 1).bit_length()

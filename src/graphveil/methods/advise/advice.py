@@ -129,9 +129,7 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
 
     Args:
         trust: out of `rules.TRUSTS`.
-        graph: whose public parts are read.
         request: what is declared and wanted.
-        progress: hears of each rehearsal.
     """
     began = time.perf_counter()
     private = tuple(part for part in ("features", "labels", "edges") if part in (request.declared or ()))

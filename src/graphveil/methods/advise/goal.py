@@ -95,7 +95,6 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
     """Return the smallest epsilon of a grid that reaches a goal, by bisection: more epsilon is taken to bring no less.
 
     Args:
-        goal: what is wanted.
         grid: ascending epsilons.
         band_at: epsilon -> what was rehearsed there; asked once for each.
     """
@@ -154,12 +153,8 @@ def wanted(
     """Return the smallest epsilon that reaches a goal; private values of `graph` are not read.
 
     Args:
-        name: of the method.
         settings: its own, without the epsilon that is searched, which is refused.
-        graph: whose public parts are read.
-        goal: what is wanted.
         declared, pilot, degree: as of `advice.Request`.
-        progress: hears of each rehearsal.
     """
     began = time.perf_counter()
     budget = budget_of(name, settings)
@@ -178,12 +173,7 @@ def wanted(
 
 
 def budget_of(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the option that a search puts its epsilon in; refuses a method without one, and an epsilon that is given.
-
-    Args:
-        name: of the method.
-        settings: those that were given.
-    """
+    """Return the option that a search puts its epsilon in; refuses a method without one, or one that is given."""
     budget = next((key for key in _BUDGETS if key in find_method(name).options), None)
     if budget is None:
         raise InputError(f"{name} spends no epsilon", where="--want", allowed="a method with --epsilon or --epsilon-a")
@@ -196,7 +186,6 @@ def protected(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts that a method protects with these settings.
 
     Args:
-        name: of the method.
         settings: its own; the rest take their defaults.
     """
     method = find_method(name)

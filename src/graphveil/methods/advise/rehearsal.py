@@ -164,11 +164,9 @@ def rehearse(
     """Train a method and its controls in every world.
 
     Args:
-        name, settings: the method.
         over: the controls that count; empty: all of them.
         worlds: made or public graphs; their noise is seeded, since nobody is in them whom it could hide.
         seeds: of splits and noise, one rehearsal each.
-        progress: hears of each.
     """
     trials = []
     for number, (world, seed) in enumerate((world, seed) for world in worlds for seed in seeds):
@@ -226,7 +224,6 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
 
     Args:
         graph: only parts that are not hidden are read, and who has a label.
-        facts: of it.
         seed: fixes what is made.
     """
     if graph.public_edges is not None and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:

@@ -139,9 +139,6 @@ def most_alike(
 
     Args:
         table: as of `cells`.
-        epsilon: that is asked for.
-        nodes, classes: of the graph.
-        most: how many graphs.
         degree: contacts of a person, or None where that is not public: then it does not count.
     """
     nearest: dict[str, Cell] = {}

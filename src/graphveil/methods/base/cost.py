@@ -68,7 +68,6 @@ def assumed_propagation(nodes: int, entries: int) -> Propagation:
     """Return P of a made graph, where the true edges are private.
 
     Args:
-        nodes: n.
         entries: edges drawn at random; at most MOST_TIMED are.
     """
     # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
@@ -86,10 +85,6 @@ def network_cost(
     """Return the (seconds, MB) of training a network all epochs; of public features their stored size is looked at.
 
     Args:
-        p: the propagation [n, n].
-        graph: whose schema and size count.
-        network: the settings.
-        privacy: what people send.
         noisy: whether a curator releases the features with noise, which leaves none at 0.
     """
     n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
@@ -109,9 +104,7 @@ def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks:
     """Return the (seconds, MB) of spreading labels.
 
     Args:
-        p: the propagation [n, n].
         products: how many times P is multiplied with all blocks.
-        classes: columns of one block.
         blocks: how many blocks of labels are spread side by side.
     """
     n, columns = p.nodes, blocks * classes

@@ -55,12 +55,7 @@ def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
 
 
 def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
-    """Return an `__init__` that refuses unknown parameters by name.
-
-    Args:
-        kind: the class that it builds.
-        init: as it was written; its signature is spelt out.
-    """
+    """Return an `__init__` that refuses unknown parameters by name."""
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
@@ -76,12 +71,7 @@ def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
 
 
 def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
-    """Refuse a parameter that a class does not have.
-
-    Args:
-        kind: the class.
-        settings: parameters by name.
-    """
+    """Refuse a parameter that a class does not have."""
     parameters = parameters_of(kind)
     for name in settings:
         if name not in parameters and name == "backbone":
@@ -174,12 +164,7 @@ def labels_apart(rows: object) -> InputError:
 
 
 def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
-    """Return the refusal of other settings for people who may have been asked.
-
-    Args:
-        name: of the class.
-        changes: the settings that would be others.
-    """
+    """Return the refusal of other settings for people who may have been asked."""
     settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
         f"{settings} on the account of people who answer once: each candidate of a search would ask them again",
@@ -190,10 +175,5 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
 
 
 def not_by_blocks(name: str, work: str = "work by blocks yet") -> InputError:
-    """Return the refusal of an engine.
-
-    Args:
-        name: of the method.
-        work: what it does not do.
-    """
+    """Return the refusal of an engine."""
     return InputError(f"{name} does not {work}", where="engine", allowed="the local engine with one worker")

@@ -180,7 +180,6 @@ def field_options(
     """Return an option for each field of a settings dataclass that there is help for.
 
     Args:
-        settings: the dataclass.
         help: field -> one line.
         types: of fields whose default, None, does not say it.
     """

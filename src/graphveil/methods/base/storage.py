@@ -52,7 +52,6 @@ def save_method(
     """Write tensors and JSON facts to a file (or a folder's `model.safetensors`), whole or not at all; return it.
 
     Args:
-        path, kind, facts, tensors: what is written, and where.
         mode: who may read it, less what the umask takes away: its owner alone by default.
     """
     from safetensors.torch import save
@@ -175,12 +174,7 @@ def require_numbers(name: str, tensor: Tensor) -> Tensor:
 
 
 def stored_probabilities(stored: Stored, classes: int) -> Tensor:
-    """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite.
-
-    Args:
-        stored: what a method is restored from.
-        classes: c.
-    """
+    """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite."""
     # A file of another shape would answer for other people by their row.
     probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
     if probabilities.dim() != 2 or probabilities.shape[1] != classes:

@@ -129,12 +129,7 @@ def unprotected(model: str) -> Guarantee:
 
 
 def open_reading(schema: GraphSchema, model: str) -> str:
-    """Return in a sentence what a plain network read, and who may see what came of it.
-
-    Args:
-        schema: declares which parts are private.
-        model: its backbone.
-    """
+    """Return in a sentence what a plain network read, and who may see what came of it."""
     parts = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
     private = [part for part in parts if part in schema.private]
     declared = f"declared private: {', '.join(private)}" if private else "none of them declared private"

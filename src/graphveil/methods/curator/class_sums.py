@@ -188,7 +188,6 @@ class ClassSums(FittedEstimator[FittedSums]):
 
         Args:
             graph, split: the private graph, and who trains and validates.
-            randomness, engine: of the noise; where receivers are summed, on which the sums do not depend.
 
         Raises:
             BudgetError: when this publication has already been made, before anything is read.
@@ -362,11 +361,7 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSums:
-        """Return what `stored` gave, able to predict for its own nodes.
-
-        Args:
-            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
-        """
+        """Return what `stored` gave, able to predict for its own nodes."""
         facts, tensors = stored.facts, stored.tensors
         options = {"noise": "normal", **facts["options"], "epsilon": float(facts["options"]["epsilon"])}
         method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
@@ -425,7 +420,6 @@ def train_fusion(
     """Return the network trained on features and z [n, k]; k = 0 trains on features alone.
 
     Args:
-        people, z, settings, progress: what is trained on, and how.
         backbone: a module of a user's own that reads both side by side, [n, d + k], in place of the network.
     """
     device = settings.device

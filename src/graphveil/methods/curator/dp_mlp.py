@@ -290,11 +290,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLP:
-        """Return what `stored` gave, able to predict on a graph.
-
-        Args:
-            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
-        """
+        """Return what `stored` gave, able to predict on a graph."""
         facts = stored.facts
         settings = {**facts["settings"], "device": "cpu"}
         method = cls(**budget_from(facts["privacy"]), backbone=backbone, **settings)

@@ -48,7 +48,6 @@ def feature_evidence(people: NodeData, corners: Tensor) -> FeatureEvidence:
     """Return what features say of every node's class.
 
     Args:
-        people: features, public labels, and who trains and validates.
         corners: [c, c], one row a class; the distances in which `explained` is measured.
     """
     heard = log_channel(people.classes, 1.0, 0.0)

@@ -370,7 +370,6 @@ class CuratorPrivacy:
         """Return what one training guarantees, or everything that `ledger` has paid for.
 
         Args:
-            schema, ledger, void: the public facts, what was paid, why nothing holds.
             edges: whether edges are read at all.
         """
         epsilon, delta = self.epsilon, 0.0 if self.public else self.delta

@@ -35,7 +35,6 @@ def remembered(facts: object, epsilon: float, search: Callable[[], Noise]) -> No
 
     Args:
         facts: all that the noise follows from; `repr` tells any two of them apart.
-        epsilon: that the noise may cost.
         search: looks for it. What it raises is not remembered.
     """
     key = f"{facts!r} {_versions()}"

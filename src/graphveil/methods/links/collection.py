@@ -84,7 +84,6 @@ def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> L
     """Return an empty ledger with the budgets of features, labels and one relationship.
 
     Args:
-        people, links: what is collected.
         queries: how many times a prediction may ask everybody again.
     """
     return links.declare(people.open_ledger(queries), queries)
@@ -132,14 +131,7 @@ def randomize_graph(
 def randomize_new_people(
     graph: Graph, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> LinkReports:
-    """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
-
-    Args:
-        graph: theirs.
-        people, links: budgets and mechanisms.
-        randomness: the source of noise.
-        engine: where blocks of people and of pairs are worked on; no report depends on it.
-    """
+    """Return the reports of people who are only predicted: features and lists, no labels; they have paid."""
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
     # Nobody is asked for a label here, so there is none to randomize and none to pay for.
     features = replace(people, epsilon_y=math.inf)
@@ -203,8 +195,6 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
     """Return what lists behind randomized response say about every pair.
 
     Args:
-        lists: the mechanism.
-        sent: everybody's lists.
         heard: mask [n] of who sent theirs; None: everybody.
     """
     if heard is not None and not bool(heard.all()):
@@ -258,9 +248,6 @@ class ListsEstimator(FittedEstimator[F], ABC):
 
         Args:
             graph: with the truth at hand.
-            split: who trains, validates and tests.
-            randomness: the source of the noise.
-            engine: where blocks of people and of pairs are worked on; no report depends on it.
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
@@ -325,12 +312,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         return schema
 
     def collection_facts(self, options: Mapping[str, Any], schema: GraphSchema, people: str | None) -> dict[str, Any]:
-        """Return what a saved file says of a collection, as JSON values.
-
-        Args:
-            options: the method's settings.
-            schema, people: of those who reported.
-        """
+        """Return what a saved file says of a collection, as JSON values."""
         return {
             "options": {**options, **{name: number(options[name]) for name in _EPSILONS}},
             "schema": schema_facts(schema),

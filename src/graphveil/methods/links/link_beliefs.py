@@ -129,8 +129,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         """Weigh the reports; costs nothing and may be repeated. Raises what `recognised` does.
 
         Args:
-            released: everybody's reports.
-            progress: told how far it is.
             earlier: `parts` of another reading of the same reports with the same settings.
 
         Raises:

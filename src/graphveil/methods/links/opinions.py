@@ -68,12 +68,7 @@ def messages_of(shares: Tensor) -> Tensor:
 
 
 def inputs_of(people: LocalReports, device: str) -> Inputs:
-    """Return the released features as an operator; one column of zeros where none were collected.
-
-    Args:
-        people: the reports.
-        device: where the operator lies.
-    """
+    """Return the released features as an operator; one column of zeros where none were collected."""
     if not people.privacy.collects_features:
         return build_inputs(sp.csr_matrix((len(people.labels), 1)), None, 0, width=HIDDEN, device=device)
     features, offset = features_of(people, 0)
@@ -90,7 +85,6 @@ def train_beside(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> Tra
     Args:
         inputs: features [n, d].
         z: what stands beside them.
-        seed: fixes initial weights and dropout.
         labels: as released; those that validate choose the epoch.
     """
     judged, epoch = _train(inputs, z, labels, EPOCHS, seed)
@@ -118,11 +112,7 @@ COUNT_STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
-    """Return z of the counts.
-
-    Args:
-        pairs, shares: as of `beside`.
-    """
+    """Return z of the counts."""
     messages = messages_of(shares)
     columns = [beside(pairs, shares)]
     for way in (pairs, pairs.turned) if pairs.directed else (pairs,):
@@ -136,7 +126,6 @@ def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
 
     Args:
         scores: [n, c].
-        labels: as released.
         heard: log T [c, c].
     """
     own = heard[:, labels.values.clamp_min(0)].T

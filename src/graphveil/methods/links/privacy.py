@@ -103,7 +103,6 @@ class LinkPrivacy:
         """Return the ledger with the budget of one relationship (or directed link) declared.
 
         Args:
-            ledger: of features and labels.
             queries: how many times a prediction may ask for everybody's list again.
         """
         return ledger.declare(UNIT, self.relationship_epsilon * (1 + queries))
@@ -123,7 +122,6 @@ class LinkPrivacy:
 
         Args:
             people: of features and label; its epsilon is inf where both are public.
-            schema, nodes: of the graph.
             ledger: says how often the most asked relationship was reported; None: once.
         """
         many = times_paid(ledger, UNIT)

@@ -97,13 +97,8 @@ def read_lists(
     """Return what a reading makes of the reports; without validation nodes a third of the training nodes judges.
 
     Args:
-        released: everybody's reports.
-        reading: one of PARTS.
-        rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
         blocks: of the fields, see `models.blocks.labelled_blocks`.
-        device: "cpu" or "cuda".
-        progress: hears of every round and network.
         earlier: opinions of parts that another reading of the same reports and settings has made already.
         leave_lists: leave lists out whatever they say, for a control.
         alike: whether pairs may be told apart by how alike their features are.
@@ -128,12 +123,7 @@ def read_lists(
 
 
 def judged_labels(labels: Labels, device: str) -> Labels:
-    """Return the labels on a device, with some of those that train set aside where nobody else judges.
-
-    Args:
-        labels: as released.
-        device: "cpu" or "cuda".
-    """
+    """Return the labels on a device, with some of those that train set aside where nobody else judges."""
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
         nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)

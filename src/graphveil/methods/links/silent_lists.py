@@ -32,7 +32,6 @@ def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
     """Return n lists, those of who sent none (outside the mask [n]) empty.
 
     Args:
-        sent: n lists.
         heard: mask [n].
     """
     lengths = torch.where(heard, sent.starts.diff(), 0)
@@ -45,8 +44,6 @@ def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> Named
     """Return what the lists of some say about every pair; refuses more pairs without a report than MOST_UNHEARD.
 
     Args:
-        lists: the mechanism.
-        sent: n lists.
         heard: mask [n] of those who sent theirs.
     """
     most, who = 2 if lists.mode == "both" else 1, heard.numpy()

@@ -209,8 +209,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         """Train on reports alone, at no privacy cost however often. Raises what `recognised` does.
 
         Args:
-            released: the reports.
-            progress: told how far it is.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
 
         Raises:
@@ -276,11 +274,8 @@ class Solitude(ListsEstimator[FittedGraph]):
         Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
 
         Args:
-            graph: theirs.
-            randomness: the source of noise of those who have to be asked.
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
-            engine: where blocks of people and of pairs are worked on who have to be read; no answer depends on it.
 
         Raises:
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
@@ -369,12 +364,7 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
-        """Return what `stored` gave, able to predict; its collection cannot be repeated.
-
-        Args:
-            stored: of a file.
-            backbone: the user's own module that was trained, if any; its weights come from the file.
-        """
+        """Return what `stored` gave, able to predict; its collection cannot be repeated."""
         facts, tensors = stored.facts, stored.tensors
         options = options_from(facts)
         # A saved model must load where there is no GPU.

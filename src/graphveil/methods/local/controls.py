@@ -75,8 +75,6 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
     """Return the hits of a plain network trained on raw features, labels and edges; it protects nothing.
 
     Args:
-        settings: of the network.
-        graph, split: the raw data.
         pooled: whether it is pooled with what raw labels say alone, as lpgnn's is.
     """
     # Raw features need no averaging over neighbours before the network: that is there against noise.

@@ -100,7 +100,6 @@ def pool_labels(
         classes, keep, flip: the channel of randomized response the labels went through.
         seed: fixes the folds, never privacy noise.
         reader: trained elsewhere on `pool_clues`, one more member; None: none.
-        device, progress, engine: where and how blocks of people are worked on; no bit of the result depends on them.
     """
     place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
     read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
@@ -118,7 +117,6 @@ def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
     """Return what labels alone say, as reports may judge it and in the end, as log-probabilities [n, c] each.
 
     Args:
-        read: what the members make of all reports.
         judges: mask [n]; their reports take part in the first only in what all estimate together.
     """
     setting, folds = read.setting, read.folds

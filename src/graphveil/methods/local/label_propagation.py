@@ -106,7 +106,6 @@ def propagate_labels(
     Args:
         p, labels, train, val: the matrix, released labels [n] (-1 where none), and masks [n].
         classes, keep, flip: the channel of randomized response, inverted on the shares that reach a node.
-        engine: where blocks of people are worked on; no bit of the result depends on it.
     """
     p = p.on(engine)
     # With columns after those of the classes, into which nothing ever comes: products are soonest done so.

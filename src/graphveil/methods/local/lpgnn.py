@@ -207,9 +207,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Train on reports alone, see `ReportsEstimator.fit_reports`.
 
         Args:
-            released, topology: the reports, and the people who sent them.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-            progress, engine: hears how far it is; where blocks are worked on before training, on which nothing depends.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
@@ -257,11 +255,9 @@ class LPGNN(ReportsEstimator[Fitted]):
         `methods.base.people.people`.
 
         Args:
-            graph, randomness: whom to predict; the source of noise of those who have to be asked.
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
             reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
-            engine: where blocks of people are worked on who have to be read; no answer depends on it.
 
         Raises:
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
@@ -368,11 +364,7 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
-        """Return what `stored` gave, able to predict; its collection cannot be repeated.
-
-        Args:
-            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
-        """
+        """Return what `stored` gave, able to predict; its collection cannot be repeated."""
         facts, tensors = stored.facts, stored.tensors
         method = cls._built_from(facts, backbone)
         network = restored_network(facts, tensors)

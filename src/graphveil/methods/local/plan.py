@@ -90,11 +90,7 @@ def plan_on_topology(
 
 
 def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
-    """Return what several runs on a public topology are.
-
-    Args:
-        released, repeats: what the first was trained on, and how many there were.
-    """
+    """Return what several runs on a public topology are."""
     # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
     if getattr(released, "origin", None) is not None:
         return f"{repeats} repeats with fresh splits of one release"

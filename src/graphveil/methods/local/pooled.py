@@ -76,7 +76,6 @@ def pool_with_labels(
     Args:
         network, hops: trained on all reports; how its hops were chosen, if they were: the trial is what reports judge.
         features, offset, labels, topology, settings: what it was trained on, as of `train_network`.
-        engine, how: where blocks are worked on, on which no bit depends; further arguments of `train_network`.
     """
     values = torch.where(labels.train | labels.val, labels.values, -1)
     channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}

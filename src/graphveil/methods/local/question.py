@@ -82,12 +82,7 @@ class QuestionPrivacy(LocalPrivacy):
 def collect_answers(
     graph: Graph, split: Split, privacy: QuestionPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> LocalReports:
-    """Return labels of the train and validation nodes, and answers of the test nodes.
-
-    Args:
-        graph, split, privacy: the truth at hand, who sends what (public), budgets and question.
-        randomness, engine: of the devices' noise; where people are worked on, on which no report depends.
-    """
+    """Return labels of the train and validation nodes, and answers of the test nodes."""
     labels = randomize_people(graph, split, privacy, randomness=randomness, engine=engine)
     # Never both: whoever sends a label is not asked, so nobody spends more than the larger of the two budgets.
     who = split.test & ~labels.labelled
@@ -135,7 +130,6 @@ def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | No
 
     Args:
         text: rows of classes between semicolons, answers between commas.
-        classes, answers: c and k.
     """
     if text is None:
         return None

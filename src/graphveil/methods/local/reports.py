@@ -35,7 +35,6 @@ class ReportsEstimator(FittedEstimator[F], ABC):
 
         Args:
             graph, split: with the truth at hand; who trains, validates and tests.
-            randomness, engine: the source of the noise; where people are worked on, on which no report depends.
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
@@ -106,9 +105,6 @@ class ReportsEstimator(FittedEstimator[F], ABC):
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
         """Book reports that are to be trained on, or take over the account of the release that they come from, and
         return the release's guarantee; None where people reported themselves.
-
-        Args:
-            released, topology: the reports, and the people who sent them.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.

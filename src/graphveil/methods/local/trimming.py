@@ -33,7 +33,6 @@ def trimmed(
     person, or edges that have weights already.
 
     Args:
-        topology, released: of the people, and their reports of one label a person.
         seed, device, engine: the seed fixes the folds of the pool, never privacy noise.
     """
     if released.labels.dim() != 1 or topology.weights is not None:

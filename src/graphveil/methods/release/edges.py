@@ -132,7 +132,6 @@ def count_neighbours(
 
     Args:
         private, groups, classes: [2, m], u < v, the private edges; int64 [n], PUBLIC; how many there are.
-        randomness, engine: where blocks of nodes are worked on, on which the result does not depend.
     """
     epsilon = privacy.edge_budgets()["class counts"]
     mechanism = ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=classes)

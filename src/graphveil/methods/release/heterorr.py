@@ -158,11 +158,8 @@ class HeteroRR(Publisher):
         Args:
             graph: with `public_edges` and `private_nodes` where the owner declares them; without, every edge is
                 private, and every node may have some.
-            randomness, method, progress: the source of the noise, the release's name, who hears of a Markov chain's
-                steps.
             split: whose labels may say where neighbours are counted (edges "class-counts"): those who train or
                 validate; None: everybody with a label.
-            engine: where blocks of nodes and of pairs are worked on; the release does not depend on it.
 
         Raises:
             BudgetError: when this release has already been made, before anything is read.

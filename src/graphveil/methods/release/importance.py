@@ -37,7 +37,6 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
 
     Args:
         x, y: PUBLIC features [p, d]; their labels, int64 [p] (-1: unknown, left out) or float 0/1 [p, c], at least 2.
-        seed: fixes weights and samples: the same rows give the same scores.
     """
     shap = _shap()
     labelled = y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)

@@ -239,7 +239,6 @@ def public_scores(
     Args:
         masked: the part's features [p, d] with the sensitive input masked; None: no sensitivity, and gamma is 1.
         gamma: weight of importance against sensitivity, in [0, 1]; 0 trains no model.
-        seed, hidden: of the model whose importance is measured.
     """
     gamma = 1.0 if masked is None else gamma
     alpha = importance(part.x, part.y, len(part.schema.classes), seed=seed, hidden=hidden) if gamma > 0 else None

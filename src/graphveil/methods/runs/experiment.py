@@ -60,7 +60,6 @@ def run(
     or a method that does not work by blocks.
 
     Args:
-        settings: the method's own settings; the rest take their defaults.
         comparisons: whether the non-private ceiling and rivals at the same price are trained beside the controls.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
@@ -155,12 +154,7 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
 
 
 def split_of(graph: Graph, kind: str, seed: int) -> Split:
-    """Return who trains, validates and tests in the repeat of that seed; refuses one that leaves no test node.
-
-    Args:
-        graph: whose nodes are split.
-        kind, seed: as in `run`.
-    """
+    """Return who trains, validates and tests in the repeat of that seed; refuses one that leaves no test node."""
     if kind == "declared":
         split = published_split(graph)
     elif kind.endswith("-fold") and kind.removesuffix("-fold").isdecimal():

@@ -67,9 +67,7 @@ def proposals(
     """Return what proposes settings.
 
     Args:
-        over: setting -> values to try.
         trials: at most so many.
-        sampler: one of SAMPLERS.
         seed: of what is drawn.
         journal: a file that keeps scores, so that a search that was stopped goes on; None: nothing is kept.
         key: tells this search from others in that file.
@@ -83,8 +81,6 @@ def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> 
     """Refuse a sampler that cannot propose these values, or may not.
 
     Args:
-        over: setting -> values to try.
-        sampler: as it was typed.
         paid: whether each trial has a price.
     """
     if sampler not in SAMPLERS:

@@ -85,12 +85,7 @@ class Search:
         return RepeatAndSelect(MEAN if self.trials is None else self.trials, self.law)
 
     def summary(self, name: str, settings: Mapping[str, Any]) -> str:
-        """Return what is searched, and what that costs, in one line.
-
-        Args:
-            name: of the method.
-            settings: its other settings.
-        """
+        """Return what is searched, and what that costs, in one line."""
         tried = "; ".join(f"{key}={','.join(map(str, values))}" for key, values in self.listed.items())
         most = math.prod(len(values) for values in self.listed.values())
         many = min(most, TRIALS if self.trials is None else self.trials)
@@ -105,12 +100,7 @@ class Search:
         return f"Searching {tried}: {cost}"
 
     def require(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Refuse a search that is empty or may not choose what it names, before any data is touched.
-
-        Args:
-            name: of the method.
-            settings: its other settings.
-        """
+        """Refuse a search that is empty or may not choose what it names, before any data is touched."""
         require_sampler(self.over, self.sampler, paid=self.paid(name))
         if self.paid(name):
             require_payable(name, settings, self.listed, self.tuning)
@@ -131,12 +121,7 @@ def choose(
     device: str = "cpu",
     progress: ProgressCallback | None = None,
 ) -> Tuned:
-    """Return the method with the best settings, fitted on `graph`; see `tune`, `tune_by_proxy` and `tune_at_a_price`.
-
-    Args:
-        settings: the method's other settings.
-        search: what to try.
-    """
+    """Return the method with the best settings, fitted; see `tune`, `tune_by_proxy` and `tune_at_a_price`."""
     shared: dict[str, Any] = {"split": split, "randomness": randomness, "seed": seed, "device": device}
     shared["progress"] = progress
     if search.paid(name):
@@ -177,13 +162,7 @@ def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
 def require_payable(
     name: str, settings: Mapping[str, Any], over: Mapping[str, Sequence[Any]], tuning: RepeatAndSelect
 ) -> None:
-    """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free.
-
-    Args:
-        name, settings: the method.
-        over: setting -> values to try.
-        tuning: the law of the number of trials.
-    """
+    """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free."""
     allowed = payable(name, settings)
     if not allowed:
         raise InputError(f"{name} does not pay for its trials", where="tune", allowed=", ".join(PAID))
@@ -220,10 +199,7 @@ def tune_at_a_price(
 
     Args:
         settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
-        over: setting -> values to try; every trial draws its own.
         tuning: the law of the number of trials.
-        randomness: of the noise, and of the number and settings of trials.
-        seed: of initial weights.
         ledger: pays for the tuning; default: one opened for it.
         log: is told every trial, with `seed`, for the curator alone.
 
@@ -324,9 +300,7 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     """Return a whole number plus rounded normal noise of deviation sigma, on a grid that divides 1.
 
     Args:
-        count: the number.
         sigma: refused where it is so large that no table holds its noise.
-        randomness: of the noise.
     """
     # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
     scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))

@@ -70,13 +70,7 @@ def tunable(name: str) -> tuple[str, ...]:
 
 
 def require_tunable(name: str, over: Mapping[str, Values], trials: int) -> None:
-    """Refuse a grid that is empty, or that holds a setting which trials may not change.
-
-    Args:
-        name: of the method.
-        over: setting -> values to try.
-        trials: how many.
-    """
+    """Refuse a grid that is empty, or that holds a setting which trials may not change."""
     allowed = tunable(name)
     if not allowed:
         raise InputError(
@@ -122,8 +116,6 @@ def tune(
 
     Args:
         settings: the method's other settings, budgets among them.
-        over: setting -> values to try.
-        sampler: one of `proposals.SAMPLERS`.
 
     Raises:
         InputError: as `require_tunable`; or without validation nodes, which alone can choose.
@@ -182,13 +174,7 @@ _KEY = b"proxy"
 
 
 def require_free(name: str, over: Mapping[str, Values], trials: int) -> None:
-    """Refuse a grid that is empty or would choose what is promised.
-
-    Args:
-        name: of the method.
-        over: setting -> values to try.
-        trials: how many.
-    """
+    """Refuse a grid that is empty or would choose what is promised."""
     require_grid(over, trials)
     for key in over:
         if key in PROMISED:
@@ -216,8 +202,6 @@ def tune_by_proxy(
 
     Args:
         settings: the method's other settings, budgets among them: trials on the proxy are as noisy as the one training.
-        over: setting -> values to try.
-        sampler: one of `proposals.SAMPLERS`.
         journal: a file that keeps what trials scored on the proxy, so that a search that was stopped goes on.
         split: of `graph`; the proxy's is drawn with `seed`.
 

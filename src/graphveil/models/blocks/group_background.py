@@ -69,7 +69,6 @@ class SoftLinks:
 
         Args:
             normalisation: "gcn" or "mean".
-            self_loops: whether every node has one, of weight 1.
         """
         received, sent = (degree + float(self_loops) for degree in self.degrees())
         if normalisation == "mean":
@@ -88,7 +87,6 @@ class SoftLinks:
 
         Args:
             name: one of `BACKBONES`.
-            device: where its tensors lie.
         """
         if name == "gat":
             raise InputError("model gat cannot read a weight on every pair", allowed="sage, gcn, mlp")

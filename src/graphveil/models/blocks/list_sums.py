@@ -35,22 +35,12 @@ def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
 
 
 def named_by_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
-    """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`.
-
-    Args:
-        pairs: what the reports say.
-        messages: M [n, k].
-    """
+    """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`."""
     return _sums(pairs, pairs.estimate, messages, to_source=not pairs.directed, to_target=True)
 
 
 def neighbour_means(pairs: NamedPairs, messages: Tensor) -> Tensor:
-    """Return D^-1 A^T M [n, k]: the mean of those whose lists name a person, as far as the lists tell it from noise.
-
-    Args:
-        pairs: what the reports say.
-        messages: M [n, k].
-    """
+    """Return D^-1 A^T M [n, k]: the mean of those whose lists name a person, as far as the lists tell it from noise."""
     return named_by_sums(pairs, messages) / _lengths(pairs, messages)
 
 
@@ -69,12 +59,7 @@ def shared_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
 
 
 def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
-    """Return the standard deviation [k] that the noise of lists alone gives each column of the sums.
-
-    Args:
-        pairs: what the reports say.
-        messages: M [n, k].
-    """
+    """Return the standard deviation [k] that the noise of lists alone gives each column of the sums."""
     scale: Tensor = messages.norm(dim=0) / math.sqrt(pairs.information)
     return scale
 

@@ -79,12 +79,7 @@ def homophily(
 
 
 def channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return T [c, c]: row k holds the probabilities of each report when the label is k.
-
-    Args:
-        classes: c.
-        keep, flip: p and q.
-    """
+    """Return T [c, c]: row k holds the probabilities of each report when the label is k."""
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
 
 

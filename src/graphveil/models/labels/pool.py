@@ -60,24 +60,12 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
 
 
 def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
-    """Return the log-likelihood [m] of each validation label under weights that the other folds chose.
-
-    Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
-    """
+    """Return the log-likelihood [m] of each validation label under weights that the other folds chose."""
     return likelihoods(held_out_scores(opinions, likelihood, first), likelihood)
 
 
 def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
-    """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose.
-
-    Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
-    """
+    """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose."""
     nodes = torch.arange(likelihood.shape[0], device=likelihood.device) % FOLDS
     scores = torch.zeros_like(likelihood)
     for fold in range(min(FOLDS, likelihood.shape[0])):
@@ -101,9 +89,6 @@ def better_pool(opinions: Tensor, likelihood: Tensor, first: Tensor, rival: Tens
     then the rival stays.
 
     Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
         rival: `held_out` log-likelihoods [m] of the opinion, or the pool, that stays otherwise.
     """
     scores = held_out_scores(opinions, likelihood, first)
@@ -125,12 +110,7 @@ def surely_better(candidate: Tensor, rival: Tensor) -> bool:
 
 
 def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
-    """Return the log-probabilities [m, c] of the pool with weights w [k].
-
-    Args:
-        opinions: [k, m, c].
-        weights: w [k].
-    """
+    """Return the log-probabilities [m, c] of the pool with weights w [k]."""
     return log_shares_of(torch.tensordot(weights, opinions, dims=1))
 
 

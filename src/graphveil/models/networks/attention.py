@@ -73,8 +73,6 @@ class PairAttention(nn.Module):
         """Return the scores of every target [b, classes], by the formulas as they stand: slow, and differentiable.
 
         Args:
-            x: rows [n, c].
-            incoming: the messages of b targets.
             soft: the length of the noise that the sums will get.
         """
         owner = _owner(incoming)

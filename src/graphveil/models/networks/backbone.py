@@ -82,7 +82,6 @@ def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     no edges.
 
     Args:
-        name: one of `BACKBONES`.
         support: E entries.
     """
     if name == "sage":

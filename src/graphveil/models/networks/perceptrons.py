@@ -131,12 +131,7 @@ class Base(nn.Module):
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:
-    """Return a linear layer's output [n, k] for dense or sparse rows [n, d].
-
-    Args:
-        layer: d to k columns.
-        x: [n, d].
-    """
+    """Return a linear layer's output [n, k] for dense or sparse rows [n, d]."""
     if isinstance(x, Tensor):
         return cast(Tensor, layer(x))
     output: Tensor = x @ layer.weight.t().contiguous() + layer.bias

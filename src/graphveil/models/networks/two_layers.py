@@ -174,7 +174,6 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     Args:
         x: [n, heads * c].
         attention: [2, heads, c], of senders and receivers.
-        edges: who looks at whom.
     """
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
@@ -274,12 +273,7 @@ class Fusion(TwoLayers):
         return joined if z.shape[1] == 0 else joined.addmm_(z, self.beside)
 
     def rest(self, first: Tensor, z: Tensor) -> Tensor:
-        """Return the logits [n, classes].
-
-        Args:
-            first: [n, hidden], what `first` gave.
-            z: not read.
-        """
+        """Return the logits [n, classes]."""
         if first.numel() <= self.whole:
             return self._scores(first)
         scored: Tensor = _ByParts.apply(self._scores, first, self.weight2, self.bias2)  # type: ignore[no-untyped-call]

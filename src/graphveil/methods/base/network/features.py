@@ -90,8 +90,6 @@ def stand_in_features(kind: str, topology: Topology, dimension: int, seed: int) 
 
     Args:
         kind: one of STAND_INS.
-        topology: public; its n nodes get rows.
-        dimension: d, as declared.
         seed: of the two kinds that are drawn.
     """
     nodes = topology.num_nodes

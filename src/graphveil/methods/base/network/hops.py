@@ -91,7 +91,6 @@ def choose_hops(
     """Return hops for a training on reports.
 
     Args:
-        reads: what trainings read.
         labels, topology, how: as of `train_network`.
         settings: the other settings, and the hops that are fixed.
         free: which of "steps_x" and "steps_y" are chosen.
@@ -218,7 +217,6 @@ def public_hops(p: sp.csr_matrix, classes: int) -> dict[str, int]:
 
     Args:
         p: the propagation [n, n].
-        classes: c, as declared.
     """
     n = p.shape[0]
     signs = np.random.RandomState(0).randint(0, 2, size=(n, _PROBES)).astype(np.float32) * 2 - 1

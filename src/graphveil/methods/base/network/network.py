@@ -112,7 +112,6 @@ def train_network(
             weights of edges are learned.
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
         unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
-        engine: where blocks of people are worked on before the training, which is done here.
     """
     _require_taught(labels.train)
     device, p = settings.device, _hops_of(topology, settings)
@@ -205,13 +204,7 @@ class UnreachedError(InputError):
 
 
 def require_reached(topology: Topology, split: Split, hops: int) -> None:
-    """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
-
-    Args:
-        topology: public.
-        split: who trains and validates.
-        hops: of labels.
-    """
+    """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone."""
     _require_taught(split.train)
     if hops:
         mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
@@ -236,12 +229,7 @@ def _require_targets(reached: bool, hops: int) -> None:
 def require_shapes(
     network: Network, settings: NetworkSettings, *, dimension: int, classes: int, backbone: nn.Module | None = None
 ) -> None:
-    """Refuse a stored network whose tensors are not those of its settings, or of a user's own module.
-
-    Args:
-        network, settings, backbone: what was stored.
-        dimension, classes: as declared.
-    """
+    """Refuse a stored network whose tensors are not those of its settings, or of a user's own module."""
     if backbone is not None:
         models.require_weights(models.OwnBackbone(backbone), network.weights)
         return _require_logits(network, classes)
@@ -281,7 +269,6 @@ def apply_network(
 
     Args:
         reported, backbone: as in training.
-        engine: where blocks of people are worked on, in products with edges; no logit depends on it.
     """
     p = _hops_of(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
@@ -352,7 +339,6 @@ def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) ->
 
     Args:
         facts: with "backbone" where the weights are those of a user's own module, whose numbers are not checked.
-        tensors: by name.
     """
     for name, tensor in tensors.items():
         own = name.startswith(_WEIGHTS) and "backbone" in facts  # its module says which types it has

@@ -115,7 +115,6 @@ def drop_objective(
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
         corrected: whether the loss knows of them; without, K is 0.
         spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
-        engine: where blocks of people are worked on; no target depends on it.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
     if p is None or hops == 0:
@@ -241,7 +240,6 @@ def true_score(predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None 
 
     Args:
         predict: gives classes [n], or 0/1 [n, c]; since it may cost, it is called last.
-        graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
     """
     labelled = known_labels(graph)

@@ -87,7 +87,6 @@ def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
     """Return what a run has to say of its start: that the reader was trained on the graph it is measured on.
 
     Args:
-        start, task: as in `read_start`.
         graph: the name of the graph that was trained on now.
     """
     # Off the file and not off the card: one of a user's own has no card.
@@ -102,7 +101,6 @@ def save_start(path: str | Path, task: str, network: ClassReader, facts: Mapping
     Args:
         path: ends with ".safetensors".
         task: "class-sums" or "label-pool", whose clues it was trained on.
-        network: the trained reader.
         facts: JSON values, among them "graphs": the names of those it was trained on.
     """
     return save_method(path, _kind(task), facts, network.state_dict())

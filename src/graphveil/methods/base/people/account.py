@@ -106,7 +106,6 @@ class Account(OneProcess):
         is paid, for good and on disk before anything is read, and whatever happens to `read` does not pay it back.
 
         Args:
-            spends: what it costs.
             read: reads private data through mechanisms.
             check: looks at public facts alone, and raises for data that `read` could not serve.
         """
@@ -120,23 +119,13 @@ class Account(OneProcess):
     def collect(
         self, spends: Iterable[Spend], read: Callable[[], Collected], *, check: Callable[[], object] | None = None
     ) -> Collected:
-        """Return a collection that was bought and is remembered, so that training on it again is free.
-
-        Args:
-            spends, read, check: see `buy`.
-        """
+        """Return a collection that is bought, see `buy`, and remembered, so that training on it again is free."""
         collected = self.buy(spends, read, check=check)
         self.remember(collected.digest)
         return collected
 
     def leaning(self, guarantee: Guarantee, parameters: Mapping[str, Any], schema: GraphSchema) -> Guarantee:
-        """Return a guarantee with what it leans on beside mechanisms: what a user brought, how settings were chosen.
-
-        Args:
-            guarantee: of the mechanisms.
-            parameters: of the method.
-            schema: of the features that it read.
-        """
+        """Return a guarantee with what it leans on beside mechanisms: what a user brought, how settings were chosen."""
         brought = [fact for name, fact in _BROUGHT.items() if parameters.get(name) is not None]
         brought += [EXTRACTOR] if schema.extracted else []
         # Where nothing is protected there is no promise that could lean on anything.
@@ -154,10 +143,6 @@ class Account(OneProcess):
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
         """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError where the
         budget has no room.
-
-        Args:
-            digest: of the collection.
-            spends: what it costs.
         """
         spends = tuple(spends)
         with self.lock:
@@ -177,7 +162,6 @@ class Account(OneProcess):
         """Book reports that were handed in, unless this account has paid for them.
 
         Args:
-            reports: that are to be trained on.
             spends: what one report of each person costs.
         """
         if reports.paid is None:
@@ -188,10 +172,6 @@ class Account(OneProcess):
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
         """Book what devices have paid for a task, less what is booked already. Raises BudgetError where the budget has
         no room.
-
-        Args:
-            paid: what stands behind the reports.
-            spends: what one report costs.
         """
         with self.lock:
             try:
@@ -276,8 +256,6 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
     """Return a ledger with everything that a task's devices have paid: what it holds of that is not booked again.
 
     Args:
-        ledger: of a method.
-        paid: for the reports at hand.
         once: what one report costs.
     """
     new = [spend for spend in paid.spends(once) if spend not in ledger.spends]

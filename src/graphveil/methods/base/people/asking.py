@@ -66,9 +66,7 @@ def ask(
     """Ask those of a graph's people who have not reported, once they have paid.
 
     Args:
-        account: what pays.
         records: what people sent so far, or were answered.
-        graph: theirs.
         people: who of them is known; None: nothing tells, and everybody is asked.
         spends: takes how many are asked, and returns what one report of each kind costs.
         read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
@@ -90,11 +88,7 @@ def ask(
 def randomize_features(
     graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> Any:
-    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else.
-
-    Args:
-        engine: where blocks of people are worked on; no report depends on it.
-    """
+    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
     values: Any = as_matrix(graph.x)
     # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
     own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
@@ -125,12 +119,7 @@ def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping
 
 
 def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, name: str) -> None:
-    """Refuse reports that were handed in for a prediction and cannot be those of its people.
-
-    Args:
-        reports: handed in.
-        mechanism, nodes, name: of the people to predict.
-    """
+    """Refuse reports that were handed in for a prediction and cannot be those of its people."""
     actual = reports.privacy.features(reports.schema)
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
     if actual != mechanism or reports.features is None:
@@ -170,7 +159,6 @@ def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> 
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
     Args:
-        model, kind, records: what is written.
         of: what tells the model's collection from others.
     """
     if records.rows:

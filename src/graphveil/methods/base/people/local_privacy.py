@@ -119,7 +119,6 @@ class LocalPrivacy:
         """Return the composed guarantee of one person's features and label; unprotected parts are said.
 
         Args:
-            schema, void: of the collection.
             ledger: says how often the most asked person has reported; None: once.
         """
         # The most asked person decides: a guarantee is for everybody, and reports of one person add up.
@@ -152,7 +151,6 @@ def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[
     """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once.
 
     Args:
-        assumes: with the fact that every user reports once.
         times: of each report, by the most asked user.
     """
     if all(many == 1 for many in times.values()):

@@ -86,9 +86,7 @@ class Records:
         """Return who the people of a graph are, or None where nothing tells; refuses those who cannot be the same.
 
         Args:
-            graph: theirs.
             people: what the caller says.
-            ledger: everything that was paid.
             group: a hash of what is public of the graph, by which the very same graph is known again.
         """
         if people not in (None, "same", "other"):
@@ -133,7 +131,6 @@ class Records:
         """Return the records after more people were asked, in the order of their rows.
 
         Args:
-            names, rows: theirs.
             paid: the names of their budgets.
         """
         start = len(next(iter(self.rows.values()))) if self.rows else 0
@@ -200,7 +197,6 @@ def pay_as_new(
 
     Args:
         key: a hash by which they are told from others in the ledger.
-        name: of their graph.
         queries: how many further times each of them may be asked, as was declared.
         reason: what tells that they are new, which the guarantee will lean on.
     """

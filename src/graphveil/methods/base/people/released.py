@@ -170,7 +170,6 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
     """Return the schema of a graph that a local collection can serve.
 
     Args:
-        graph: refused where its edges are private.
         several: whether several labels a node will do.
     """
     require_public_edges(graph.schema)
@@ -190,12 +189,7 @@ def require_public_edges(schema: GraphSchema) -> None:
 
 
 def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
-    """Refuse a new graph whose features are not those of training, before any is read.
-
-    Args:
-        other: what the new graph declares.
-        trained: what the training graph declared.
-    """
+    """Refuse a new graph whose features are not those of training, before any is read."""
     if (other.dimension, other.low, other.high) != (trained.dimension, trained.low, trained.high):
         raise InputError(
             f"features are {other.dimension} numbers in [{other.low:g}, {other.high:g}]",
@@ -205,12 +199,7 @@ def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
 
 
 def require_same_direction(other: GraphSchema, trained: GraphSchema) -> None:
-    """Refuse a new graph whose edges have a direction where those of training had none, or the other way round.
-
-    Args:
-        other: what the new graph declares.
-        trained: what the training graph declared.
-    """
+    """Refuse a new graph whose edges have a direction where those of training had none, or the other way round."""
     # A price is that of one entry, or of both: in a graph of the other kind a relationship is as many again, or half.
     if other.directed != trained.directed:
         kinds = {True: "directed", False: "undirected"}
@@ -233,11 +222,8 @@ def randomize_people(
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
-        graph: with `x` [n, d], `y` [n] and `schema`.
         split: train and validation nodes send a label, test nodes none.
         privacy: budgets and mechanisms; public parts are sent as they are.
-        randomness: of the devices' noise.
-        engine: where blocks of people are worked on; no report depends on it.
     """
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
@@ -260,11 +246,8 @@ def ask_question(
     """Return what the devices of some people answer to a question about their features.
 
     Args:
-        graph: with `x` [n, d].
         who: mask [n] of those who are asked; nobody else's device answers.
         question: what is asked, at what epsilon.
-        randomness: the source of the devices' noise.
-        engine: where blocks of people are worked on; no answer depends on it.
     """
     # Everybody's value is checked before the first draw; what is not asked for stays on the device.
     truth = torch.from_numpy(question.truth(graph.x))
@@ -273,24 +256,14 @@ def ask_question(
 
 
 def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
-    """Refuse reports that were made for another topology or under other budgets.
-
-    Args:
-        released: the reports.
-        topology, privacy: of the method that reads them.
-    """
+    """Refuse reports that were made for another topology or under other budgets."""
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
     require_budgets(released.privacy, privacy)
 
 
 def require_budgets(actual: object, expected: object) -> None:
-    """Refuse reports that were made under other budgets: they would be charged at one epsilon and read at another.
-
-    Args:
-        actual: of the reports.
-        expected: of the method that reads them.
-    """
+    """Refuse reports that were made under other budgets: they would be charged at one epsilon and read at another."""
     if actual != expected:
         raise InputError(
             f"the reports were made with {actual}",

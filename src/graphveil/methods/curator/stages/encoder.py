@@ -36,7 +36,6 @@ def stage_for(
     """Return a classifier of the features and of noisy sums, untrained.
 
     Args:
-        settings, schema, batch_norm: as of `Recipe.networks`.
         widths: the columns of the features, then of each sum.
     """
     dropout = settings.dropout_of(schema, batch_norm=batch_norm)
@@ -46,11 +45,7 @@ def stage_for(
 def encoder_and_classifier(
     settings: CuratorSettings, schema: GraphSchema, widths: Sequence[int], *, batch_norm: bool
 ) -> list[nn.Module]:
-    """Return an encoder of features, and a classifier that reads parts of these widths, columns each.
-
-    Args:
-        settings, schema, widths, batch_norm: as of `Recipe.networks`, and the columns of each part.
-    """
+    """Return an encoder of features, and a classifier that reads parts of these widths, columns each."""
     hidden, classes = settings.hidden, len(schema.classes)
     return [
         encoder_for(settings, schema, batch_norm=batch_norm),
@@ -59,11 +54,7 @@ def encoder_and_classifier(
 
 
 def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
-    """Return X [n, hidden] of a trained encoder; no gradient is kept.
-
-    Args:
-        encoder, features: `models.Encoder`, and [n, d].
-    """
+    """Return X [n, hidden] of a trained encoder; no gradient is kept."""
     return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
 
 

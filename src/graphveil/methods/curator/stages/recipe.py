@@ -136,7 +136,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
         Args:
             graph, split: the private graph, and who trains and validates.
-            randomness, progress, engine: of the noise; where receivers are summed, on which nothing depends.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.

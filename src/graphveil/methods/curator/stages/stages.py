@@ -122,11 +122,7 @@ class Recipe(Protocol):
         return [logits_of(networks[-1], parts)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Yield the stages in their order, and return what the last network reads of every node.
-
-        Args:
-            networks, inputs, settings: as of `networks`; the nodes, as far as no edge is read.
-        """
+        """Yield the stages in their order, and return what the last network reads of every node."""
 
 
 def carry_out(
@@ -135,7 +131,6 @@ def carry_out(
     """Carry out the stages of a recipe, and return what the last network reads of every node.
 
     Args:
-        steps: of `Recipe.steps`, not begun.
         train: trains a network; does nothing in a query, whose networks are trained.
         expect: returns shares [n, c] of the classes; in a query those of the network itself, which trained on nobody
             in it.

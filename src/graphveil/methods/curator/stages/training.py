@@ -198,12 +198,7 @@ def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str)
 
 
 def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData, nodes: Tensor) -> Rows:
-    """Return the rows of some nodes and their classes, where the network is.
-
-    Args:
-        network, parts: which reads them, and what is read of every node.
-        people, nodes: who have labels, and int64 numbers.
-    """
+    """Return the rows of some nodes and their classes, where the network is."""
     device = device_of(network)
     return Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
 
@@ -347,7 +342,6 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
     """Return the schedule of a private training.
 
     Args:
-        settings, people: batch, passes and the like; how many train, which is public.
         multiplier: of the noise; None where nothing is protected.
     """
     part = settings.descent("training", people)
@@ -392,7 +386,6 @@ def train_attention_weights(
     """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
 
     Args:
-        network, graph, people, settings, privacy, randomness, progress: of the run.
         x, noise: rows of hop 0 [n, c], which read no edge; of the whole run: weights are trained for sums with that
             noise.
     """
