@@ -27,11 +27,8 @@ class Option:
     """One keyword that a mechanism is built with.
 
     Args:
-        name: of the keyword.
-        type: what it takes, as a reader of a help text expects it.
         help: what it means, with unit and range.
         default: used if it is not given; only where `required` is false.
-        required: whether it must be given.
     """
 
     name: str
@@ -46,11 +43,9 @@ class AuditSize:
     """How a mechanism is built for its audits: a small one is enumerated, a larger one is drawn from.
 
     Args:
-        epsilon: what it is built with.
         dimension: number of coordinates of the enumerated one (features), of classes (labels).
         drawn_dimension: of the one that is drawn from; None: as many.
         samples: reports that are drawn from each of two neighbours.
-        options: other keywords.
     """
 
     epsilon: float = 1.0
@@ -70,10 +65,6 @@ class MechanismInfo:
         reports: likewise the class of its reports; None: they are plain tensors.
         kind: what it randomizes: feature vectors, labels, neighbour lists, a curator's edges, counts.
         trust: who adds the noise: each user ("local") or the curator.
-        source: the papers.
-        report: the size of one report.
-        note: when to use it.
-        options: the keywords it is built with.
         tags: "sparse" where estimates stay sparse, "normal" where the noise is normal, "release" where a curator's
             release alone uses it.
         old_names: what earlier versions called it, the first one first. They are still read, and never given out.

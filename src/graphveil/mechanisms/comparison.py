@@ -36,13 +36,10 @@ class Measurement:
     """One mechanism at one epsilon. Squared errors are those of one coordinate, in the squared unit of the values.
 
     Args:
-        mechanism: its name in the catalogue.
         epsilon, delta: for one user's whole vector.
         worst_mse: mean squared error of one user's estimate at the worst input, in closed form.
         mse: the same, measured on the synthetic input.
         mean_mse: mean squared error of the average over all users, measured on the synthetic input.
-        report_bytes: size of one report.
-        users_per_second: reports made in a second on one processor.
     """
 
     mechanism: str
@@ -71,9 +68,7 @@ class Question:
 
     Args:
         epsilons: for one user's whole vector, each finite and positive.
-        dimension: number of coordinates d.
         users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
-        low, high: the declared range of every coordinate.
         delta: of the mechanisms that need one; they refuse 0.
     """
 
@@ -202,11 +197,7 @@ class CategoryRow:
     """One mechanism at one epsilon and number of answers.
 
     Args:
-        mechanism: its name in the catalogue.
-        epsilon: of one report.
-        answers: how many there are.
         total_variance: of all coordinates of the one-hot estimate together.
-        report_bytes: size of one report.
         best: whether questions with so many answers are asked through it.
     """
 
@@ -223,10 +214,7 @@ class TogetherRow:
     """All questions under one epsilon, see `mixed`.
 
     Args:
-        epsilon: of one person.
-        questions: how many there are.
         drawn: how many of them each person is asked, for the least variance.
-        epsilon_each: of one answer.
         total_variance: of all estimates of one person together.
     """
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 class Public:
     """Feature vectors that are declared public: sent as they are, without noise, and NOT protected.
 
-    Args:
-        dimension: number of coordinates d.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> Public(dimension=2).randomize(torch.eye(2), randomness=SeededRandomness(1))
@@ -86,9 +83,6 @@ class PublicLabelReports:
 @dataclass(frozen=True, kw_only=True)
 class PublicLabels:
     """Labels that are declared public: sent as they are, without noise, and NOT protected.
-
-    Args:
-        classes: the number of classes that were declared.
 
     >>> PublicLabels(classes=3).keep, PublicLabels(classes=3).flip
     (1.0, 0.0)

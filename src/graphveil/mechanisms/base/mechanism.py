@@ -29,7 +29,6 @@ class VectorDomain:
     """Vectors of `dimension` numbers in [low, high].
 
     Args:
-        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate; never read off the data.
     """
 

@@ -74,7 +74,6 @@ class AdjacencyRR(BitFlips):
 
     Args:
         epsilon: finite and positive, for one reported bit.
-        nodes: the public number of users.
         mode: "lower": of every two users the one with the lower id reports; "both": each end reports; "directed": every
             user reports the links that start at it.
 

@@ -61,7 +61,6 @@ class NoisyDegree:
 
     Args:
         epsilon: finite and positive, for one list.
-        nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
 
     >>> import torch
@@ -166,7 +165,6 @@ class DegreePreservingRR:
 
     Args:
         epsilon: finite and positive, for one list.
-        nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
         degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
 

@@ -40,7 +40,6 @@ class EdgeRand(BitFlips):
 
     Args:
         epsilon: finite and positive, for one private edge.
-        domain: the protected pairs.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain

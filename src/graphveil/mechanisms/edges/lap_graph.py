@@ -176,7 +176,6 @@ class LapGraph:
 
     Args:
         epsilon: finite and positive, for one private edge.
-        domain: the protected pairs.
         count_share: the part of epsilon for the number of edges, in (0, 1).
 
     >>> import torch

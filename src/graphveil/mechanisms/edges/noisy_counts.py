@@ -49,9 +49,6 @@ class NoisyCounts:
     numbers is possible for every graph (beyond 2^60, that is with probability e^-(2^60 epsilon), all is one number);
     estimates are unbiased.
 
-    Args:
-        epsilon: finite and positive, for one private edge.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> NoisyCounts(epsilon=1.0).randomize(torch.tensor([10, 0, 3]), randomness=SeededRandomness(7))
@@ -154,7 +151,6 @@ class ClassCounts:
         epsilon: finite and positive, for one private edge.
         domain: the protected pairs; nodes that are no private ones have rows of zeros.
         groups: int64 [n], everybody's group in 0..classes-1; PUBLIC.
-        classes: how many groups there are.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain

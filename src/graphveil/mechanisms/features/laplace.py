@@ -34,9 +34,6 @@ class Laplace(LatticeMechanism):
     Formal guarantees: epsilon-local privacy for the whole vector under replacement; the possible reports are the same
     for all inputs; estimates are unbiased up to e^-40 of the noise.
 
-    Args:
-        epsilon: finite and positive, for the whole vector.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = Laplace(epsilon=1.0, dimension=1)

@@ -157,9 +157,6 @@ class OneBit(FeatureMechanism[OneBitReports]):
 
     Formal guarantees: as `MultiBit`'s, of which it is the case m = d.
 
-    Args:
-        epsilon: finite and positive, for the whole vector.
-
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> mechanism = OneBit(epsilon=8.0, dimension=4)

@@ -38,7 +38,6 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
     classes - 1)) of the 2^64 outcomes and the true one the rest, at most e^eps w.
 
     Args:
-        epsilon: finite and positive.
         classes: the number of classes that were declared, at least 2.
 
     >>> import torch

@@ -35,7 +35,6 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
     2^64 outcomes that is rounded up, after epsilon was lowered by more than the remainders of uniform draws can add.
 
     Args:
-        epsilon: finite and positive.
         classes: the number of classes c that were declared, 2 to 4096.
         size: how many are sent, 1 to c - 1; None: the number with the least variance.
 

@@ -32,7 +32,6 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
     (e^eps + 1)) of the 2^64 outcomes, the true one's for half of them, and (2^64 - w) / w <= e^eps.
 
     Args:
-        epsilon: finite and positive.
         classes: the number of classes that were declared, 2 to 4096.
 
     >>> import torch

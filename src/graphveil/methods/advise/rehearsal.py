@@ -52,7 +52,6 @@ class PublicFacts:
 
     Attributes:
         nodes, labelled: people, and how many of them have a label (whose is public, which is not).
-        classes, dimension: as declared.
         hidden: the parts that are private, or that the trust protects: none of them was read.
         degree: contacts of a person: counted where edges are public, else as the user said; None: not known.
         largest: share of the most frequent class, where labels are public.

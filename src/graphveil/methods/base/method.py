@@ -78,13 +78,10 @@ class Method:
     The class of the method has it as `entry`.
 
     Attributes:
-        name: as users type it.
-        summary: one line.
         trust: "local" (nobody sees raw data), "central" (a curator does), "none" (nothing is protected).
         location: where the class is, "module:Class"; the library exports it under that name.
         family: where the methods of its kind meet runs, plans and tuning, "module:OBJECT"; see `base.family`.
         options: setting -> what it is, in the order in which they are listed; seed and device belong to a run.
-        reads: what of a person it reads.
         tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing;
             PUBLISHED_RIVAL is here to be compared with, and runs of other methods do not show it;
             ONE_REPORT has everybody send one of several reports.
@@ -94,7 +91,6 @@ class Method:
             combinations, with the defaults among them.
         replays: the runs that the audit replays; none where nothing is protected.
         refuse: raises InputError for chosen settings (without defaults) that do not go together.
-        forced: settings that follow from others.
     """
 
     name: str

@@ -32,12 +32,8 @@ class NetworkSettings:
     """Everything about training that cannot touch the guarantee; refuses a value outside its range.
 
     Attributes:
-        steps_x, steps_y: hops K of feature and of label propagation.
         scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
-        selection: which epoch is kept, see `training.selection`.
         loss: "drop" learns from noisy labels through their channel; "cross-entropy" takes them for true ones.
-        hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
-        patience: training stops after so many epochs of which none was the best so far; 0: never, as published.
         seed: fixes initial weights and dropout, never privacy noise. device: "cpu" or "cuda".
     """
 

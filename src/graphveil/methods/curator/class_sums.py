@@ -222,7 +222,6 @@ class ClassSums(FittedEstimator[FittedSums]):
         """Train on a publication; may be called again and again at no privacy cost.
 
         Raises:
-            InputError: when publication and budget do not belong together.
             BudgetError: another publication than the one that was paid for.
         """
         if published.privacy != self.privacy:

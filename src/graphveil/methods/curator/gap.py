@@ -113,8 +113,6 @@ class GAP(StagedEstimator):
     """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K. Raises InputError for scaling "standard" or pooling
     "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
-    Args:
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import GAP

@@ -100,8 +100,6 @@ class NodeSums(StagedEstimator):
 
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
-        unit: "node", the only one.
-        share_hops: the part of the budget that goes to the sum; default by epsilon, see `share_of_votes`.
         settings: any other field of `CuratorSettings`; hops is 1.
 
     Example:

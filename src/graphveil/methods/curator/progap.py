@@ -110,8 +110,6 @@ class ProGAP(StagedEstimator):
     """ProGAP, see `StagedEstimator`; `publish` trains all stages but the last and gives X_1..X_K. Raises InputError for
     pooling "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
-    Args:
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import ProGAP

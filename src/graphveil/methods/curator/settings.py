@@ -116,18 +116,11 @@ class CuratorSettings:
     """Everything about training that a guarantee's noise is computed for; all public.
 
     Attributes:
-        hops: K, noisy sums one after the other.
-        hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
         dropout: of networks that are trained without noise; None: `dropout_of` the features.
-        patience: training without noise stops after so many epochs without a better one; 0: never.
         weights, sharpness: of messages, see `aggregation.weights`; bits: of the rows' grid; None chooses by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
             of the weights "attention"); passes None: 10, or as many more as a small graph needs for `least_steps`.
-        steps: of private training, in place of what passes and batch come to; None: those decide.
         least_steps: where neither passes nor steps is set; methods take those of `least_steps` at their epsilon.
-        share_hops: the part of the budget that noisy sums get beside private training.
-        hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
-        seed: fixes initial weights, never privacy noise.
         device: "cpu", or "cuda" for `dp-mlp`, `gap`, `progap` and `node-sums`.
     """
 
@@ -296,11 +289,7 @@ class PooledSettings(CuratorSettings):
 
 @dataclass(frozen=True)
 class GapSettings(PooledSettings):
-    """Settings of GAP beside those of every method on noisy sums.
-
-    Attributes:
-        scaling: "standard" takes a column's mean off the rows of a noisy sum; "published" leaves them as they are.
-    """
+    """Settings of GAP beside those of every method on noisy sums."""
 
     scaling: str = "standard"
 
@@ -329,12 +318,7 @@ class EclipseSettings(CuratorSettings):
 
 @dataclass(frozen=True)
 class GconSettings(CuratorSettings):
-    """Settings of GCON beside those of every method on noisy sums; `hops` is how deep the convolution goes.
-
-    Attributes:
-        restart: of the personalised PageRank that convolves rows, in (0, 1]; 1 reads no edge.
-        penalty: on the head's squared weights, above 0; more of it needs less noise.
-    """
+    """Settings of GCON beside those of every method on noisy sums; `hops` is how deep the convolution goes."""
 
     restart: float = 0.5
     penalty: float = 0.1
@@ -349,14 +333,7 @@ class GconSettings(CuratorSettings):
 
 @dataclass(frozen=True)
 class CaribouSettings(CuratorSettings):
-    """Settings of CARIBOU beside those of every method on noisy sums; `hops` is the length of the chain.
-
-    Attributes:
-        contraction: by how much a step brings states nearer, in (0, 1); smaller needs less noise.
-        share: of neighbours beside the mean of all nodes, in (0, 1].
-        residual: weight of the first rows in each step, in 0..100.
-        floor: degrees below it are filled up with self-loops; higher needs less noise.
-    """
+    """Settings of CARIBOU beside those of every method on noisy sums; `hops` is the length of the chain."""
 
     hidden: int = 64
     contraction: float = 0.6
@@ -378,13 +355,7 @@ class CaribouSettings(CuratorSettings):
 
 @dataclass(frozen=True)
 class SumsSettings:
-    """How the network is trained; nothing here touches the guarantee.
-
-    Attributes:
-        hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
-        start: a reader trained elsewhere that is one more expert, see `methods.base.network.start`: "public" or a file.
-        seed, device: of the network.
-    """
+    """How the network is trained; nothing here touches the guarantee."""
 
     hidden: int = 64
     dropout: float = 0.5

@@ -43,7 +43,6 @@ class LinkReports:
     """The reports of one collection of people and their neighbour lists.
 
     Attributes:
-        people: features, labels, masks and the public schema.
         lists: the reports by mechanism part, see `LinkPrivacy.parts`; empty where links are public.
         public_links: [2, E] where links are declared public, else None.
         heard: mask [n] of who sent a list; None: everybody. The lists of all others are empty, and say nothing.

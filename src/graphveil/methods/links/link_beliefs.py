@@ -62,10 +62,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
     Args:
         epsilon_x, epsilon_y, mechanism, delta, mode: as `Solitude`; epsilon_a too, and finite.
         reading: "beliefs", "sums" or "all", see above.
-        rounds: of belief propagation.
-        blocks: "full", or "planted": fewer densities of links, which hold forged labels off; of the beliefs alone, see
-            `models.blocks.labelled_blocks`.
-        seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -130,10 +126,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
         Args:
             earlier: `parts` of another reading of the same reports with the same settings.
-
-        Raises:
-            InputError: when reports and budgets do not belong together, or no training node carries a label.
-            BudgetError: other reports than those that were paid for.
         """
         schema = self.recognised(released)
         settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}

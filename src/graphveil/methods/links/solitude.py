@@ -107,15 +107,6 @@ class Solitude(ListsEstimator[FittedGraph]):
     """Private features and neighbour lists: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
-        epsilon_x: budget of one feature report; inf for public features, None collects none.
-        epsilon_a: budget of one bit of one neighbour list; inf for public links.
-        epsilon_y: budget of one label report; inf for public labels (the paper's setting).
-        mode: who reports a relationship: "lower", "both" or "directed"; None chooses, see `LinkPrivacy`.
-        denoiser: one of `methods.links.entries.DENOISERS`.
-        degree_share: the part of epsilon_a for a noisy degree, for denoisers that need one.
-        mechanism, delta: of the features, see `LPGNN`.
-        queries: how many times a prediction may ask everybody again, at the price of the first report.
-        lambda1, lambda2, learning_rate_a, complement: of the calibration, see `training.Calibration`.
         backbone: a module of your own in place of `model`, see `LPGNN`; its `forward` may name `edge_index` [2, E] and
             `edge_weight` [E] of the denoised graph. Not with calibration, which learns weights through a named model's
             layers, nor with blink-soft, whose edges are all pairs.
@@ -210,10 +201,6 @@ class Solitude(ListsEstimator[FittedGraph]):
 
         Args:
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-
-        Raises:
-            InputError: when reports and budgets do not belong together.
-            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
@@ -276,10 +263,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         Args:
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
-
-        Raises:
-            BudgetError: the same people would be asked again, and no room was declared; before data is read.
-            InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
         fitted = self.result
         if graph is None:

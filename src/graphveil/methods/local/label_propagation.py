@@ -146,7 +146,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     """Label propagation: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
-        epsilon_y: budget of one label report, all that a person spends; inf for public labels.
         rule: "propagation" (the formulas above) or "pool" (see `methods.local.label_pool`).
         epsilon_x: budget of an answer, all that a person without a label spends; with a question alone.
         question: what test nodes are asked about their features, see `mechanisms.question`; needed with epsilon_x.
@@ -155,8 +154,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         start: a reader trained elsewhere that is one more member of the pool, see `methods.base.network.start`:
         "public" or a
             file; None: none.
-        seed: fixes the default split and the pool's folds, never privacy noise.
-        device: "cpu" or "cuda".
 
     After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy labels, or the pool's weights).
 
@@ -238,12 +235,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
-        """Spread the released labels; see `ReportsEstimator.fit_reports`.
-
-        Raises:
-            InputError: when reports, topology and budgets do not belong together.
-            BudgetError: other reports than those that were paid for.
-        """
+        """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
         here = topology.apart()
@@ -359,9 +351,6 @@ class LabelPool(LabelPropagation):
 
 class AnswerPool(LabelPropagation):
     """`LabelPool`, and everybody who sends no label answers one question about a feature instead.
-
-    Args:
-        question: what test nodes are asked about their features, see `mechanisms.question`; has to be set.
 
     Example:
         >>> from graphveil.graphs import social_graph

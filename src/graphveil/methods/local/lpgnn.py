@@ -96,14 +96,7 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     Args:
         epsilon_x: budget of one feature report; inf for public features, None collects none (`stand_in`).
-        epsilon_y: budget of one label report; inf for public labels.
-        mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
-        sampled: features that a report tells ("multi-bit"); None: as many as are best.
-        queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         denoising: "hops" (above), or "upgnet", see `aggregation.inputs`.
-        stand_in: what the network reads where epsilon_x is None, see `methods.base.network.features`.
-        trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
-        pooling: "labels": the network is pooled with what labels say alone, see `methods.local.pooled`; "none".
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
             since all is released; its `forward` may name `edge_index` [2, E] as well. It is copied, and given again to
             load a saved model.
@@ -208,10 +201,6 @@ class LPGNN(ReportsEstimator[Fitted]):
 
         Args:
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-
-        Raises:
-            InputError: when reports, topology and budgets do not belong together.
-            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         published = self.recognised(released, topology)
         here = topology.apart()
@@ -258,10 +247,6 @@ class LPGNN(ReportsEstimator[Fitted]):
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
             reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
-
-        Raises:
-            BudgetError: the same people would be asked again, and no room was declared; before data is read.
-            InputError: for a graph with other features, or people who have to be asked without `randomness`.
         """
         fitted = self.result
         if graph is None:

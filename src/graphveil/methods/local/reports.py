@@ -105,10 +105,6 @@ class ReportsEstimator(FittedEstimator[F], ABC):
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
         """Book reports that are to be trained on, or take over the account of the release that they come from, and
         return the release's guarantee; None where people reported themselves.
-
-        Raises:
-            InputError: when reports, topology and budgets do not belong together.
-            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         require_matching(released, topology, self.privacy)
         origin = released.origin

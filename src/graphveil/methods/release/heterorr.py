@@ -73,17 +73,11 @@ class HeteroRR(Publisher):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
-        epsilon_x, epsilon_a, epsilon_y: budgets of one node's features, of one private edge, of one node's label; inf
-            publishes that part as it is.
         features, edges, delta, bins, tree_share, count_share: see `ReleasePrivacy`.
         scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
             number a feature, which the curator declares to be public.
-        steps, chains: see `Chains`.
-        weights: "posterior" gives each made edge the probability that it is a true one, see
         `methods.release.counts.posterior`
             (edges "edge-rand" and "lap-graph" alone); "none" takes made edges like public ones.
-        pooling: "public-part": the network is pooled with what public edges, features and labels say alone, and left
-            out where validation labels do not surely find that better, see `release.count_readings`; "none".
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
             `steps_x` is HOPS where features are protected, else 0.
 

@@ -61,9 +61,7 @@ class Result:
 
     Attributes:
         method: its name; built: the method that was really run, see `registry.advised`; data: the graph's name.
-        settings: as the built method uses them.
         history: one list of epoch rows per repeat.
-        model: the first repeat's fitted method.
         notes: what to mind when reading the run, a sentence each.
     """
 

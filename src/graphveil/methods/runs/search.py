@@ -55,12 +55,10 @@ class Search:
     """What to try, how often, and where.
 
     Attributes:
-        over: setting -> values to try.
         trials: at most so many; of a paid search the expected number. None: 20, paid 10.
         law: of the number of trials of a paid search.
         proxy: a public graph to choose on; None: the graph that is trained on.
         log: is told the trials of a paid search, for the curator alone.
-        sampler: what proposes settings where trials are free, see `proposals`.
         journal: a file that keeps what a sampler heard of a proxy.
     """
 

@@ -165,11 +165,7 @@ class Records:
 
     @staticmethod
     def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Records:
-        """Return what the two above gave.
-
-        Raises:
-            KeyError, InputError: anything else.
-        """
+        """Return what the two above gave."""
         rows = {name.removeprefix("rows."): t for name, t in tensors.items() if name.startswith("rows.")}
         names, places, own = tensors["names"], tensors["places"].tolist(), int(facts["own"])
         counts = {len(value) for value in rows.values()} or {0}

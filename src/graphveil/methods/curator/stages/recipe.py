@@ -243,10 +243,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         model reads its nodes again as it reads another graph. Another graph has its edges read through fresh noise,
         which needs `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made
         room. Asked again for the same nodes, the first answer is given again, also after save and load.
-
-        Raises:
-            BudgetError: when the ledger cannot pay, before anything is read.
-            InputError: for a graph with other features, or a new graph without `randomness`.
         """
         fitted = self.result
         key = fitted.people if graph is None else people_key(graph)

@@ -58,11 +58,6 @@ class FittedCounts:
 class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     """Noisy counts of private neighbours by class: `fit` is `release` (the curator), then `fit_released` (anybody).
 
-    Args:
-        epsilon_a: budget of one private edge; finite.
-        seed: fixes weights of networks, never privacy noise.
-        device: "cpu".
-
     After fitting: `guarantee`, `ledger`, `published`, `variant` (whether the counts were used).
 
     Example:
