@@ -43,7 +43,6 @@ class Send:
     """Hand a message to one party.
 
     Attributes:
-        to: the receiver's name.
         kind: a name in `core.messages.KINDS`.
         body: the array, of that kind's element type.
         name: of the publication that a priced message is, hexadecimal; the same name never stands for other data.

@@ -87,8 +87,6 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
 
     Args:
         graph: of the holder's folder.
-        agreement: of all parties.
-        name: the holder's.
 
     Raises:
         DataError: for such a folder.
@@ -120,7 +118,6 @@ def require_current(agreement: Agreement, folder: Path) -> None:
     """Refuse an agreement of which a certificate has ended: TLS would fail at every peer, and blame another file.
 
     Args:
-        agreement: of all parties.
         folder: this party's.
 
     Raises:
@@ -176,7 +173,6 @@ def holder_program(
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
-        graph: of the holder's own folder.
         ids: of its rows, as text.
         seed: of the split where it declares none.
         memory, progress: of the alignment (`psi.align`).
@@ -203,8 +199,6 @@ def ordered(
     """Return the graph's rows in the order that all share, int64 [n]: aligned, or as when the run began.
 
     Args:
-        run: the holder's run.
-        graph: of the holder's own folder.
         ids: of its rows, as text.
         memory, progress: of the alignment (`psi.align`).
 
@@ -276,8 +270,6 @@ def run_party(
     """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
-        agreement: of all parties.
-        identity: this party's.
         folder: of its checkpoints.
         graph, ids: a holder's data.
         seed: of the label holder's split.
@@ -313,9 +305,6 @@ def checked_ids(
     """Return a holder's ids in the agreed form, none at the server.
 
     Args:
-        agreement: of all parties.
-        identity: this party's.
-        folder: its own.
         graph, ids: a holder's data.
 
     Raises:
@@ -363,9 +352,7 @@ def run_session(
     """Run a party's program over the network, from its last finished round if there is one.
 
     Args:
-        place: where it runs.
         build: makes the program of a session.
-        store: its checkpoints.
         rounds: of the program.
         progress: called after each.
         record: called with each message before it leaves, and when it is read.

@@ -43,7 +43,6 @@ def folder_of(folder: Path, name: str) -> Path:
 
     Args:
         folder: the party's.
-        name: of the prediction.
 
     Raises:
         InputError: for a name that is none.
@@ -70,15 +69,12 @@ def predict_party(
     """Run one party of a prediction for people who joined after a finished run.
 
     Args:
-        agreement: of all parties.
-        identity: this party's.
         folder: with the checkpoints of the finished run; the prediction has a folder of its own in it.
         name: of the prediction, the same at all parties.
         graph, ids: a holder's data, of everybody there is now.
         patience: seconds to wait for other parties.
         listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
-        progress: called after each step.
         log: opens what is called with each message before it leaves, and when it is read.
 
     Raises:
@@ -172,10 +168,7 @@ def predicting_program(
     """Align the ids anew, and publish the rows of new people.
 
     Args:
-        run: a holder's.
         data: its files, and who was published before.
-        memory: of the alignment.
-        progress: called as it computes.
 
     Raises:
         BudgetError: nobody is new, or others than when this prediction was made before.

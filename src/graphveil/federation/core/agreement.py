@@ -148,7 +148,6 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     """Return the agreement in a file's bytes, checked whole.
 
     Args:
-        data: the file.
         where: its name, for messages.
 
     Raises:
@@ -217,7 +216,6 @@ def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
     """Return the text of `signatures.json`: party -> signature, hexadecimal.
 
     Args:
-        data: the agreement's bytes.
         identities: those whose keys are at hand.
     """
     return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"

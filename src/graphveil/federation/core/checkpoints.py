@@ -73,7 +73,6 @@ class Checkpoints:
         """Return the state after a round.
 
         Args:
-            round: its number.
             resumes: whether the next round is to run from it.
 
         Raises:
@@ -148,7 +147,6 @@ class Checkpoints:
         """Note, before anything leaves, that this party publishes for a round, and what.
 
         Args:
-            round: its number.
             name: of the publication, hexadecimal; "" where it has none.
         """
         # Durable before a byte leaves, in one line that is replaced whole: round and name are of one publication.

@@ -100,7 +100,6 @@ class Dither:
         """Return m G + U, int64 ring elements of this shape; two draws with one source of words must not share words.
 
         Args:
-            shape: of the numbers that are opened.
             words: a uniform source.
         """
         count = math.prod(shape)
@@ -153,11 +152,7 @@ class Bounds:
         return min(free, self.longest / 2 / self._size / self.holders)
 
     def pull(self, rows: int) -> float:
-        """Return how long A may be.
-
-        Args:
-            rows: t, how many train.
-        """
+        """Return how long A may be where t rows train."""
         # The worst case of each, all in one direction: nobody knows W, so nothing can be measured and clipped later.
         start = self.holders * (self.start + self.unit / 2) * self._size
         cut = (self._size + self.hops * math.sqrt(self.width)) * self.unit

@@ -20,7 +20,6 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     """Return the guarantee of one holder's published rows over all rounds, or of one person at one holder.
 
     Args:
-        setting: the agreed run.
         void: why it does not hold, or None.
     """
     mode = setting.mode

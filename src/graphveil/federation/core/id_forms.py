@@ -48,7 +48,6 @@ def in_form(form: str, ids: Sequence[str], where: str) -> list[str]:
 
     Args:
         form: a name in `FORMS`.
-        ids: of a holder's rows.
         where: the holder, for messages.
 
     Raises:

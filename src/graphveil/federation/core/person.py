@@ -144,7 +144,6 @@ class PersonPrice(PaidOnce):
         """Return the schedule of a training on so many people, who are counted in public.
 
         Args:
-            people: who train.
             multiplier: of the noise; default: the one that is paid for.
         """
         # The divisor is who trains by public count, never who came into a batch: that would tell who did.

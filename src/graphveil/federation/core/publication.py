@@ -86,7 +86,6 @@ def size_of_sets(epsilon: float, classes: int) -> int:
 
     Args:
         epsilon: of a guess, above 0; inf names the guess alone.
-        classes: c.
     """
     size = 1 if math.isinf(epsilon) else best_size(epsilon, classes)
     # Fewer classes than would be best tell a little less, and are as private.

@@ -41,7 +41,6 @@ def name_of_rows(round: int, groups: Iterable[Tensor]) -> str:
     """Return the name of a publication, a digest of all its rows.
 
     Args:
-        round: its number, from 1.
         groups: rows before noise, float32 [., d] each.
     """
     digest = hashlib.sha256(f"{round} ".encode())
@@ -93,7 +92,6 @@ class Publisher:
         """Return noise alone, ring elements [n, d], for rows that nobody holds: the same for the same label and state.
 
         Args:
-            label: of the round.
             state: a name of all that the rows depend on, at all holders (see `commitments`).
         """
         return dither.draw(shape, _Keyed(self.key, f"{label} {state}"))

@@ -33,7 +33,6 @@ def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
     """Return a holder's publishers, by group of rows; all draw under labels of their own.
 
     Args:
-        setting: the agreed run.
         key: of all their noise.
     """
     return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
@@ -103,7 +102,6 @@ class Rows:
         """Return who is published in a round.
 
         Args:
-            setting: the agreed run.
             round: from 1.
         """
         return (TRAIN, VALIDATION) if setting.looks(round) and len(self.validation) else (TRAIN,)
@@ -113,7 +111,6 @@ def receive_rows(setting: Setting, nodes: int, rows: int = -1) -> Program[Rows]:
     """Wait for the label holder's announcement.
 
     Args:
-        setting: the agreed run.
         nodes: n.
         rows: how many train; -1 where only the label holder knows.
     """

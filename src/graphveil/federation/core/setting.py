@@ -45,7 +45,6 @@ def room_for(edges: int, nodes: int) -> int:
 
     Args:
         edges: of the holder, in both directions.
-        nodes: n.
     """
     return 1 << max(2, math.ceil(math.log2((edges + nodes) / nodes)))
 
@@ -164,8 +163,6 @@ class Setting:
 
     Attributes:
         members: the holders in the order that concatenation uses; exactly one holds the labels.
-        classes: number of classes.
-        server: the server's name.
 
     Raises:
         InputError: for a value outside its range, or members that make no federation.
@@ -190,8 +187,6 @@ class Setting:
 
         Args:
             members: the holders in order.
-            classes: number of classes.
-            server: the server's name.
             options: those that are not at their defaults.
 
         Raises:
@@ -321,9 +316,6 @@ class Setting:
 
     def dither_of(self, publication: Publication) -> Dither | None:
         """Return the noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected.
-
-        Args:
-            publication: of the rows that are opened.
         """
         return None if publication.public else Dither(publication, 2 * self.protocol.bits, len(self.members))
 

@@ -29,7 +29,6 @@ def under(prefix: str, state: State) -> dict[str, Tensor]:
 
     Args:
         prefix: how they begin.
-        state: of a checkpoint.
     """
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 

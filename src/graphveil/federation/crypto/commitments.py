@@ -58,7 +58,6 @@ def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
     """Exchange commitments with all other holders; return the publication's name, hexadecimal, the same at all holders.
 
     Args:
-        round: number of the publication.
         own: this holder's commitment, 32 bytes.
     """
     commitments = {roster.me: own}

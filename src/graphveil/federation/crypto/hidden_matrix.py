@@ -58,7 +58,6 @@ class Shape:
         """Return the shape with room for `entries` entries a node.
 
         Args:
-            nodes: n.
             entries: the mean over rows, at most.
         """
         return Shape(nodes, max(TABLES, -(-8 * entries // _FILL)))
@@ -94,7 +93,6 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
 
     Args:
         matrix: S, int64 CSR [n, n].
-        shape: its public sizes.
         keys: of the readers, fresh: one key hides one matrix.
 
     Raises:
@@ -160,7 +158,6 @@ class HiddenMatrix:
     """One reader's share of S.
 
     Attributes:
-        shape: its public sizes.
         reader: 0 or 1.
         key: of this reader, which the owner of S drew.
         corrections: of `hide`, int64.

@@ -88,7 +88,6 @@ def write_identity(identity: Identity, folder: Path) -> None:
     """Write key and certificate into a folder that its owner alone can read.
 
     Args:
-        identity: key and certificate.
         folder: a new one, or InputError is raised; WriteError if the disk refuses.
     """
     if os.path.lexists(folder):
@@ -144,7 +143,6 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
 
     Args:
         certificate: PEM, of the signer.
-        data: the signed bytes.
         signature: DER.
 
     Raises:

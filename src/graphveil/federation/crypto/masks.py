@@ -54,7 +54,6 @@ class MaskKey:
 
         Args:
             label: names one use; under one key it stands for one message alone.
-            shape: of the mask.
         """
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
@@ -103,7 +102,6 @@ class ZeroSum:
 
         Args:
             label: names the one message that is masked.
-            shape: of the message.
 
         Raises:
             RuntimeError: the label was used before.
@@ -126,7 +124,6 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
     """Exchange public keys with every other holder, on the streams between holders; return this holder's masks.
 
     Args:
-        roster: all holders.
         randomness: of this holder's secret X25519 key.
 
     Raises:

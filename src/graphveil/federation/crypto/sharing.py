@@ -39,7 +39,6 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
 
     Args:
         secret: int64 of any shape.
-        parties: how many shares.
         randomness: of all shares but the last.
 
     Raises:
@@ -120,7 +119,6 @@ def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
 
     Args:
         keys: the dealer's of this ordered pair.
-        step: names the product.
         width: h.
         u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product.
     """
@@ -136,7 +134,6 @@ def owner_share(x: RingMatrix, f: Tensor, blind: MaskKey, step: str) -> Tensor:
         x: X, int64 [n, d], dense or scipy CSR; X^T for the transposed product.
         f: F, int64 [d, h].
         blind: the key of r.
-        step: names the product.
     """
     product = matmul(x, f)
     return product + blind.expand(f"r {step}", tuple(product.shape))
@@ -149,7 +146,6 @@ def other_share(e: Tensor, right: MaskKey, z: Tensor, step: str) -> Tensor:
         e: E, int64 [n, d]; E^T (contiguous) for the transposed product.
         right: the key of V.
         z: Z, int64 [n, h].
-        step: names the product.
     """
     return matmul(e, right.expand(f"V {step}", (e.shape[1], z.shape[1]))) + z
 

@@ -79,7 +79,6 @@ def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHol
 
     Args:
         run: its run; the generator draws dropout, the randomness shares of weights and keys of masks.
-        holding: its features and edges, and the labels at the label holder.
     """
     setting, head = run.setting, holding.head
     rows = yield from (head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes))
@@ -165,7 +164,6 @@ def network_of(setting: Setting, shares: Mapping[str, Tensor]) -> Network:
     """Return the shared layers.
 
     Args:
-        setting: the agreed run.
         shares: a party's, by name.
     """
     first, rate = setting.rates
@@ -176,10 +174,7 @@ def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
     """Train, and open z of everybody in the end: what holders and the server run, each with its arithmetic.
 
     Args:
-        run: the party's.
-        party: its arithmetic.
         result: what it begins from; trained in place.
-        rows: who trains, and who validates.
     """
     setting, head = run.setting, result.head
     # A server has nothing to keep: masks are of one session, and sizes are agreed.
@@ -296,8 +291,6 @@ def counted(setting: Setting, nodes: int, rows: int, validation: int) -> Counted
     """Count what the parties' own program would send.
 
     Args:
-        setting: the agreed run.
-        nodes: n.
         rows, validation: how many nodes train, and validate.
     """
 
@@ -310,8 +303,6 @@ def opened_sizes(setting: Setting, nodes: int, rows: int, *, back: int | None = 
     """Count what opening z of some rows would send.
 
     Args:
-        setting: the agreed run.
-        nodes: n.
         rows: how many are opened.
         back: how many train, where all layers step back too.
     """

@@ -70,7 +70,6 @@ class Arithmetic(Protocol):
         """Return a share of A b, or A^T b, for a holder's own matrix A.
 
         Args:
-            name: of A.
             right: this party's share of b, int64 [n, .].
             transposed: whether it is A^T b.
         """
@@ -106,9 +105,7 @@ def step_of(party: Arithmetic, slope: Tensor, rate: Rate, bits: int) -> Program[
     """Return a share of the step along a slope.
 
     Args:
-        party: its arithmetic.
         slope: a share of it.
-        rate: of descent.
         bits: by how many its scale lies above that of values.
     """
     reach = rate.factor << (FRACTION_BITS + bits)
@@ -180,7 +177,6 @@ class Network:
 
     Args:
         shares: a party's shares of weights and biases, by the names of `shapes_of`; they are replaced as it trains.
-        holders: how many.
         hops: K.
         first, rate: of descent, of the first layer and of all others.
     """
@@ -214,7 +210,6 @@ class Network:
         """Step down.
 
         Args:
-            party: who computes.
             slope: its share of the slope of z of the first rows, int64 [t, h].
         """
         whole = yield from self._hidden.backward(party, slope)

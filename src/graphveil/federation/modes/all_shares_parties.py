@@ -47,8 +47,6 @@ class Lefts:
         """Return the features and the means of every holder.
 
         Args:
-            names: of the holders.
-            nodes: n.
             columns: of each holder's features.
         """
         matrices = {}
@@ -73,7 +71,6 @@ def matrices_of(place: int, features: Features, edges: Tensor) -> dict[str, Ring
     Args:
         place: the holder's number, from 0.
         features: [n, d_i].
-        edges: its own.
     """
     rows = structure_for("sage", edges, int(features.shape[0])).forward
     shape = (int(features.shape[0]),) * 2
@@ -171,7 +168,6 @@ def join(
     """Agree on masks, exchange masked matrices and receive keys; return a holder's arithmetic.
 
     Args:
-        roster: of the holder.
         lefts: the same at all parties.
         own: its matrices by name, of `matrices_of`.
         label_holder: who is shown z.
@@ -229,7 +225,6 @@ def deal(names: Sequence[str], lefts: Lefts, *, randomness: Randomness) -> Progr
     """Deal all holders their keys; return the dealer's arithmetic.
 
     Args:
-        names: of the holders.
         lefts: the same at all parties.
         randomness: of all keys.
     """
@@ -249,7 +244,6 @@ class SizeArithmetic:
     """A plan's arithmetic: public sizes alone, of which it counts what parties would send, and wait for.
 
     Attributes:
-        names: of the holders.
         sent: (kind, sender, receiver) -> bytes.
         trips: one entry for each message that another one waits for, one way.
     """

@@ -36,8 +36,6 @@ class DealerView:
         """Read keys and rows off messages; of several sessions, those of the last.
 
         Args:
-            setting: the agreed run.
-            nodes: n.
             messages: (receiver, kind, body) in the order in which they were sent.
         """
         keys, rows = {}, {}
@@ -59,16 +57,12 @@ class DealerView:
         """Return a holder's mask, int64.
 
         Args:
-            name: of the holder.
             label: one of `sizes`.
         """
         return self.keys[name].expand(label, self.sizes[label])
 
     def summed(self, label: str) -> Tensor:
         """Return the sum of all holders' masks: U of P_o for "P", V of W_0 for "W", U' of G for "G", int64.
-
-        Args:
-            label: one of `sizes`.
         """
         return torch.stack([self.mask(name, label) for name in self.setting.names]).sum(dim=0)
 
@@ -76,7 +70,6 @@ class DealerView:
         """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].
 
         Args:
-            name: of the holder.
             round: from 1.
         """
         return self.keys[name].expand(f"A {round}", (len(self.rows.train), self.setting.model.width))

@@ -121,7 +121,6 @@ def received(setting: Setting, rows: int) -> Program[list[Tensor]]:
     """Return every holder's rows of one group as they arrive, float32 [rows, h] each.
 
     Args:
-        setting: the agreed run.
         rows: how many a holder publishes.
     """
     published = []
@@ -134,9 +133,7 @@ def _ready(setting: Setting, published: Mapping[str, Embeddings], group: str) ->
     """Return the rows of a group shrunk and moved apart, as the server combines them: post-processing, and so free.
 
     Args:
-        setting: the agreed run.
         published: by group; by mean and length of those who train all others are moved too.
-        group: one of them.
     """
     trained = _shrunk(setting, published[TRAIN], TRAIN)
     shrunk = trained if group == TRAIN else _shrunk(setting, published[group], group)
@@ -155,10 +152,7 @@ def hidden_of(setting: Setting, network: Combination, published: Mapping[str, Em
     """Return the last hidden layer of a group's rows, float32 [., h].
 
     Args:
-        setting: the agreed run.
-        network: the server's.
         published: by group, with those who train.
-        group: one of them.
     """
     # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()
@@ -234,7 +228,6 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     """The server's program of a prediction: receive the rows of new people, and apply the network that was kept.
 
     Args:
-        run: of the prediction.
         before: the last checkpoint of the finished run.
         nodes: n, rows that all holders share now.
     """

@@ -73,11 +73,8 @@ def private_votes(
 
     Args:
         edge_index: of this holder, int64 [2, E]; row 0 owns the edge.
-        nodes: n.
         rows: who train, int64 [m].
         labels: theirs, as reported, int64 [m].
-        setting: the agreed run.
-        randomness: of the noise.
     """
     sums = setting.of_person.votes
     if sums is None:
@@ -139,7 +136,6 @@ def private_guesses(
         votes: of all nodes, float32 [n, c] or [n, 0].
         rows: who train, int64 [m].
         labels: as reported, int64 [m].
-        setting: the agreed run.
         randomness: of batches, dither and noise.
     """
     network = private_network(features, votes, rows, labels, setting, randomness=randomness)
@@ -279,7 +275,6 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
 
     Args:
         run: its run; the randomness is that of its guesses.
-        holding: its features and edges, and the labels at the label holder.
     """
     setting = run.setting
     network = local_network.LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)

@@ -135,7 +135,6 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
 
     Args:
         run: its run; the generator draws initial weights, the randomness shares and the noise's key.
-        holding: its features and edges, and the labels at the label holder.
     """
     setting, head = run.setting, holding.head
     party = _initial(run, holding)
@@ -195,7 +194,6 @@ def as_kept(run: states.RunContext, holding: Holding, state: states.State) -> Em
     """Return a holder with the weights of the round that was kept, for people who joined later.
 
     Args:
-        run: the holder's.
         holding: its features and edges of now.
         state: the last checkpoint of the finished run.
     """

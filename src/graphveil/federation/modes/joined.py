@@ -48,7 +48,6 @@ def announced(run: states.RunContext, new: Tensor, *, server: bool = True) -> Pr
     """Agree on who is new.
 
     Args:
-        run: a holder's.
         new: who was never published, by its own list, int64 [new].
         server: whether the server hears of it.
 
@@ -98,7 +97,6 @@ def labelled(run: states.RunContext, before: states.State, hidden: Tensor) -> Te
     """Return the classes of new people at the label holder, float32 [new, classes], by its last layer as it was kept.
 
     Args:
-        run: the label holder's.
         before: the last checkpoint of the finished run.
         hidden: the last hidden layer, float32 [new, h].
     """
@@ -112,7 +110,6 @@ def hidden_of_new(run: states.RunContext, before: states.State, count: int) -> P
     """Return the classes of new people at the label holder, from the hidden layer that the server sends; else None.
 
     Args:
-        run: a holder's.
         before: the last checkpoint of the finished run.
         count: how many are new.
     """

@@ -118,7 +118,6 @@ class LabelHead:
         """Answer the server's steps of one round, and look at the validation nodes where that is agreed.
 
         Args:
-            setting: the agreed run.
             round: its number, from 1.
         """
         loss = yield from self.train_with(setting, round)
@@ -183,9 +182,7 @@ class LabelHead:
         return loss
 
     def step(self, z: Tensor) -> tuple[Tensor, float]:
-        """Train the last layer by one step; return dL/dz [t, h] and the loss.
-
-        Args:
+        """Train the last layer by one step on z [t, h] of those who train; return dL/dz [t, h] and the loss.
             z: hidden layer of those who train, [t, h].
         """
         z.requires_grad_()

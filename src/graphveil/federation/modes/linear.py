@@ -50,7 +50,6 @@ def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
     """Return the bits to cut off products, and the products' bound.
 
     Args:
-        setting: the agreed run.
         weights: whether W is a factor: without a guarantee nothing bounds it.
     """
     least = _OPEN_REACH if weights and setting.publication.public else _REACH
@@ -61,7 +60,6 @@ def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
     """Return the products of P_o = S^K X; the first begins with every holder's own columns, the last gives rows o.
 
     Args:
-        setting: the agreed run.
         rows: who trains and who validates.
     """
     last = setting.model.hops - 1
@@ -75,7 +73,6 @@ def last_hops_of(setting: Setting, rows: Rows) -> list[Walk]:
     """Return the products of S^K (X W), for the rows that were never opened.
 
     Args:
-        setting: the agreed run.
         rows: who trains and who validates.
     """
     last = setting.model.hops - 1
@@ -129,7 +126,6 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
 
     Args:
         run: its run; the randomness is that of its shares, of the noise's key and of the keys of masks.
-        holding: its features and edges, and the labels at the label holder.
     """
     setting, head = run.setting, holding.head
     publishers = publishers_of(setting, MaskKey.fresh(run.randomness))
@@ -176,7 +172,6 @@ class Exchange:
     """What a session of a holder is made of.
 
     Attributes:
-        key: that it was dealt.
         x: its features as ring elements, int64 [n, d_i].
         inner: the masked features of all others, int64 [n, d], zeros in its own columns.
     """
@@ -193,7 +188,6 @@ class Exchange:
         """Exchange masked shares with all holders; return x - U of the sum x, int64, the same at all.
 
         Args:
-            kind: of the message.
             share: this holder's of x.
             label: names the mask; never used again in a session.
         """
@@ -212,8 +206,6 @@ def opened(
     """Receive keys, agree on masks, share the matrix, and exchange masked features: in every session anew.
 
     Args:
-        run: the holder's.
-        holding: its features and edges.
         announced: sends or receives which rows are published when.
         propagates: whether P is still to be computed.
     """
@@ -331,7 +323,6 @@ def multiplied_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
     """Return this holder's share of S^(K-1) X W, int64 [n, h].
 
     Args:
-        exchange: of this session.
         weights: this holder's share of W, int64 [d, h].
     """
     zero, key, walker, setting = exchange.zero, exchange.key, exchange.walker, exchange.run.setting
@@ -350,11 +341,8 @@ def publish_rest(
     """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z.
 
     Args:
-        exchange: of this session.
         commitment: to all that never changes.
         y: this holder's share of S^(K-1) X W, int64 [n, h].
-        publisher: of these rows.
-        round: its number.
     """
     setting = exchange.run.setting
     name = yield from name_publication(exchange.run.roster, round, commitment.to(y))
@@ -363,11 +351,7 @@ def publish_rest(
 
 
 def _inputs(exchange: Exchange, w: Tensor) -> Program[Tensor]:
-    """Return this holder's part of X W, int64 [n, h]; the server has the rest.
-
-    Args:
-        w: this holder's share of W, int64 [d, h].
-    """
+    """Return this holder's part of X W, int64 [n, h], from its share w of W [d, h]; the server has the rest."""
     run, blocks = exchange.run, exchange.run.setting.blocks
     mask = exchange.key.expand("weights of X", tuple(w.shape))
     f = w - mask

@@ -89,7 +89,6 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     """The server's program: deal masks, open the rows of new people, and apply the network that was kept.
 
     Args:
-        run: of the prediction; its state is of a prediction that is run again.
         before: the last checkpoint of the finished run.
         nodes: n, rows that all holders share now.
     """

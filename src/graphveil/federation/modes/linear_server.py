@@ -42,7 +42,6 @@ class LinearNetwork(nn.Module):
         """Return z_L [n, h].
 
         Args:
-            z: [n, h].
             noise: its length in a row of those who train.
             like: z of those who train, where other rows are given.
         """
@@ -101,8 +100,6 @@ def summed_masks(keys: Mapping[str, MaskKey], label: str, shape: tuple[int, ...]
     """Return the sum of all holders' masks of a label, int64 of this shape.
 
     Args:
-        keys: that were dealt.
-        label: of the masks.
         shape: of each.
     """
     return torch.stack([key.expand(label, shape) for key in keys.values()]).sum(dim=0)
@@ -184,7 +181,6 @@ def opened_rows(setting: Setting, part: Tensor) -> Program[Tensor]:
     """Return rows of z, float32 [rows, h]: the holders' shares and the server's part.
 
     Args:
-        setting: the agreed run.
         part: that the server knows, int64 [rows, h].
     """
     words = part.clone()
@@ -229,10 +225,8 @@ def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setti
     """Return the last hidden layer of some rows, float32 [., h].
 
     Args:
-        network: the server's.
         z: theirs, float32 [., h].
         trained: z of those who train, float32 [t, h].
-        setting: the agreed run.
     """
     # By mean and length of those who train: in a group that differs from them its own would move everybody.
     # Without dropout: validation should not depend on which units happened to be dropped.
@@ -259,7 +253,6 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
 
     Args:
         a: float64 [t, h].
-        setting: the agreed run.
     """
     unit = 2.0**-setting.protocol.bits
     if setting.publication.public:
@@ -283,9 +276,7 @@ def deal_inputs(
     """Take part in the products of X W and its hops but the last.
 
     Args:
-        setting: the agreed run.
         rows: which are opened.
-        keys: that were dealt.
         parts: of each product, by name.
     """
     yield from deal_truncation(keys, input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
@@ -310,9 +301,7 @@ def input_masks(setting: Setting, rows: Rows, keys: Mapping[str, MaskKey]) -> Te
     """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h].
 
     Args:
-        setting: the agreed run.
         rows: which are opened.
-        keys: that were dealt.
     """
     first = hops_of(setting, rows)[0]
     shape = (setting.columns, setting.model.width)

@@ -118,9 +118,6 @@ def train_local(
     Args:
         rows: who trains, int64 [m].
         loss: of the logits of all nodes, float32 [n, c].
-        epochs: steps.
-        rate: learning rate.
-        decay: weight decay.
     """
     with torch.no_grad():
         network.weight.zero_()

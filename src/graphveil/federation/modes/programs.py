@@ -76,7 +76,6 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
     """Count the bytes of a run after alignment.
 
     Args:
-        setting: the agreed run.
         nodes: n, rows that all holders share.
         rows: how many of them train.
         validation: how many validate; as many as train where nobody knows.
@@ -89,7 +88,6 @@ def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
     """Count the bytes of a prediction after alignment.
 
     Args:
-        setting: the agreed run.
         nodes: n, rows that all holders share now.
         people: how many of them joined later.
     """

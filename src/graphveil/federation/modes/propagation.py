@@ -39,7 +39,6 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
 
     Args:
         edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once.
-        nodes: n.
     """
     weights = np.ones(edge_index.shape[1])
     a = scipy.sparse.csr_array((weights, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
@@ -69,7 +68,6 @@ def rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sp
     Args:
         s: S_i, float64 CSR.
         holders: I.
-        bits: f.
     """
     # Down, never to the nearest: rows of all holders' matrices together must not add up to more than 1.
     values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
@@ -102,7 +100,6 @@ class Walk:
 
         Args:
             numbers: of its columns, int64 [n, d_i].
-            holder: its name.
         """
         placed = torch.zeros(len(numbers), self.columns, dtype=torch.int64)
         placed[:, self.split_at(holder)] = numbers
@@ -129,7 +126,6 @@ class Walker:
         """Exchange masked shares; return the sum of what others sent, int64 [n, d].
 
         Args:
-            walk: the product.
             share: this holder's, int64 [n, d].
         """
         f = (share - walk.mask(self.key, len(share), self.roster.me))[:, walk.split_at(self.roster.me)].contiguous()
@@ -151,7 +147,6 @@ class Walker:
         """Return the same where masked shares were exchanged before.
 
         Args:
-            walk: the product.
             share: this holder's, int64 [n, d].
             inner: as `masked` returns it.
         """
@@ -165,7 +160,6 @@ def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[s
 
     Args:
         names: the holders in order.
-        randomness: of the keys.
     """
     keys = {name: MaskKey.fresh(randomness) for name in names}
     for name in names:
@@ -215,11 +209,8 @@ def serve_walks(
     """The server's set-up: return its part of each product, int64 [rows, d], by name.
 
     Args:
-        names: the holders in order.
-        keys: that it dealt.
         entries: of every holder, how many a node its matrix has room for.
         walks: all products of this session.
-        nodes: n.
     """
     hidden = []
     for name in names:

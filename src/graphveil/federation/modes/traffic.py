@@ -325,7 +325,6 @@ def ways_of(setting: Setting, nodes: int) -> dict[str, int]:
 
     Args:
         setting: the agreed run, of mode "shared-linear".
-        nodes: n.
     """
     holders, d, hops = len(setting.names), setting.columns, setting.model.hops
     shapes = [Shape.of(nodes, member.entries).message for member in setting.members]

@@ -31,9 +31,6 @@ class Line:
     def parse(cls, text: str) -> Line:
         """Return the line that a text such as "100Mbit/50ms" names.
 
-        Args:
-            text: rate and one-way delay.
-
         Raises:
             InputError: for another text, or a rate of 0.
         """

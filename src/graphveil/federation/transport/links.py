@@ -66,10 +66,8 @@ class Links:
     """All of one party's streams.
 
     Args:
-        identity: its own.
         place: its own, of the agreement.
         address: to listen on.
-        peers: the other parties.
         agreement_hash: SHA-256 of the file.
         largest: bytes of the largest message.
         patience: seconds of silence.
@@ -355,7 +353,6 @@ def first_message(call: Iterator[bytes], seconds: float) -> bytes:
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
-        call: the stream.
         seconds: how long it is waited for.
 
     Raises:

@@ -143,7 +143,6 @@ class Mailbox:
         """Queue a copy of a message; wait while too much is unacknowledged.
 
         Args:
-            kind: of the message.
             body: its array, which may change afterwards.
 
         Raises:

@@ -88,9 +88,7 @@ class Session:
 
     Args:
         me, server: names.
-        peers: names of all other parties.
         build: makes the program from a finished round's state.
-        store: checkpoints.
         patience: seconds to wait for other parties.
         progress: called after each finished round, with the epsilon spent; the total is not known here.
         record: called with each message before it leaves, and when it is read.
@@ -123,7 +121,6 @@ class Session:
         """Take a word of another party.
 
         Args:
-            name: of the party.
             word: its control message.
 
         Raises:
@@ -161,9 +158,6 @@ class Session:
 
     def computing(self, step: Progress) -> None:
         """Report a step before the first round, and let all parties hear that this one computes: none loses patience.
-
-        Args:
-            step: how far it is.
         """
         self._send_control({"computing": self._session})
         self._progress(step)

@@ -126,11 +126,7 @@ def frames_of(
 
 
 def digest_of(body: Tensor) -> str:
-    """Return SHA-256 of a message's array, hexadecimal: the same at both ends of a wire.
-
-    Args:
-        body: of any shape, of an element type that messages have.
-    """
+    """Return SHA-256 of a message's array, hexadecimal: the same at both ends of a wire."""
     return hashlib.sha256(_bytes_of(body).data).hexdigest()
 
 
