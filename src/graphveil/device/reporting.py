@@ -40,10 +40,7 @@ def preview(
     """Return the answer that would be sent and its price in billionths of epsilon; nothing is booked.
 
     Args:
-        task, opening: of the collection, of the epoch.
-        enrolled: who answers.
         values: as `answer` takes them.
-        ledger: what was paid.
 
     Raises:
         DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
@@ -66,10 +63,7 @@ def book(
     """Book the report of an epoch on disk, and return it. Nothing is booked then.
 
     Args:
-        task, opening: of the collection, of the epoch.
-        enrolled: who answers.
         values: as `answer` takes them.
-        ledger: what was paid.
         clock: seconds since 1970.
 
     Raises:

@@ -130,7 +130,6 @@ class Task:
         """Return a person of the task.
 
         Args:
-            number: the person's.
             nonce: of the first opening after they enrolled.
         """
         if not 0 <= number < self.people or len(nonce) != 16:
@@ -164,7 +163,6 @@ class Opening:
 
         Args:
             data: canonical JSON.
-            task: whose opening it must be.
 
         Raises:
             DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
@@ -196,7 +194,6 @@ def task_hash(facts: Mapping[str, object], key: bytes) -> bytes:
     """Return the hash that identifies a task.
 
     Args:
-        facts: of the task.
         key: the organiser's, 32 bytes: the same facts under another key are another task.
     """
     return hashlib.sha256(to_sign(TASK, key, facts)).digest()
@@ -208,7 +205,6 @@ def to_sign(purpose: bytes, key: bytes, value: Mapping[str, object]) -> bytes:
     Args:
         purpose: `TASK` or `OPENING`.
         key: the signer's, 32 bytes.
-        value: the facts.
     """
     return purpose + key + canonical(dict(value))
 
@@ -223,7 +219,6 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
 
     Args:
         data: canonical JSON of key, signature and the value.
-        name: of the value.
         purpose: see `to_sign`.
     """
     outer = parse(data)
@@ -250,7 +245,6 @@ def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
     """Return the fields of a task.
 
     Args:
-        facts: of the task.
         people: how many may take part.
 
     Raises:

@@ -108,8 +108,6 @@ def report_lines(task: Task, person: Person, answers: Sequence[Bits | None]) -> 
     """Describe a report field by field, with how reliable each answer is to a reader.
 
     Args:
-        task: of the collection.
-        person: who answers.
         answers: of each field.
     """
     for field, bits in zip(task.fields, answers, strict=True):

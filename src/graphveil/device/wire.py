@@ -72,8 +72,7 @@ class Report:
         id: 16 bytes.
         enrolment: 16 bytes.
         body: of a length that the task fixes.
-        tag: 32
-        bytes.
+        tag: 32 bytes.
     """
 
     task: bytes
@@ -108,10 +107,7 @@ def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> R
     """Return the report of a body.
 
     Args:
-        task: its hash.
         epoch: of the opening.
-        body: the answer.
-        secret: the device's.
         key: the enrolment's, 32 bytes.
     """
     id, enrolment = derived(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)

@@ -56,12 +56,10 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     list therefore changes no other list, and at most D of the kept edges, which go to D different receivers: in sums of
     rows of length at most 1 it changes D rows by at most 1 each, sqrt(D) altogether. Replacing the node's features
     changes the same rows. What this does not cover: if others take the node off their own lists at the same time, each
-    of them may keep another neighbour instead; hiding all of that at once needs `require_degree`. InputError: degree is
-    below 1, or an edge names a node that does not exist.
+    of them may keep another neighbour instead; hiding all of that at once needs `require_degree`.
 
     Args:
         edge_index: int64 [2, E]; self-loops and duplicates are left out.
-        num_nodes: n.
         degree: D, at least 1, public.
         salt: another public hash.
 
@@ -83,12 +81,10 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
 
     Stability: among graphs that keep the promise, removing one node with all its edges changes at most D other rows of
     the sum, each by one row of length at most 1: sqrt(D) altogether. The refusal itself is not hidden: whoever sees it
-    learns that the promise was broken. InputError: some node has more edges (the message does not say which, nor how
-    many), or as `keep_lists`.
+    learns that the promise was broken.
 
     Args:
         edge_index: int64 [2, E]; self-loops and duplicates are left out.
-        num_nodes: n.
         degree: D, at least 1, public: promised before anybody looked.
 
     Raises:

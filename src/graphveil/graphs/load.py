@@ -128,7 +128,6 @@ def load_plain(
     """Load a graph for use inside graphveil, as `load_graph`, but no PyG `Data`, whose import takes long.
 
     Args:
-        data: a name or folder.
         root, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
 
@@ -149,7 +148,6 @@ def load_parts(
     """Load the parts of a graph, refusing what `load_graph` refuses; without torch, where its files allow it.
 
     Args:
-        data: a name or folder.
         root, download, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
     """
@@ -191,7 +189,6 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
     to 0..1. DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
 
     Args:
-        folder: holds these files.
         engine: works on blocks of rows of the edges.
     """
     declared = read_declaration(folder / FILE)
@@ -222,11 +219,7 @@ def is_name(data: str | os.PathLike[str]) -> bool:
 
 
 def present(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-    """Return the named sets whose files are there; none is read, and none fetched.
-
-    Args:
-        root: as in `load_parts`.
-    """
+    """Return the named sets whose files are there; none is read, and none fetched."""
     place = data_root(root)
     stored = [name for name in sorted(_STORED) if _is_there(name, place)]
     universities = sorted((place / "facebook100").glob("*.mat"))

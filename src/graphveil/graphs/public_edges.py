@@ -129,8 +129,7 @@ def _clash(public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], *, directed:
 def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     """Return a copy of a graph in which a share of the edges, drawn at random, is private and the rest is public.
 
-    For experiments on graphs that say nothing about it; the drawing is noted in the schema. InputError: a share outside
-    (0, 1], a directed graph, or one that already says which edges are public, or that all are private.
+    For experiments on graphs that say nothing about it; the drawing is noted in the schema.
 
     Args:
         graph: an undirected graph.

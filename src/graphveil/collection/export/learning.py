@@ -93,7 +93,6 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
 
     Args:
         path: csv or parquet with the columns source and target.
-        ids: of everybody, in order.
 
     Raises:
         DataError: for a missing column or an unknown id.

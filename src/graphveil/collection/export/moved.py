@@ -87,7 +87,6 @@ def of_class(field: Label, reports: int, forged: int) -> float:
     """Return the bound of a class's estimated share.
 
     Args:
-        field: the label.
         reports: n.
         forged: k.
     """
@@ -105,7 +104,6 @@ def on_average(field: Features, reports: int, forged: int) -> float:
     """Return the bound of an averaged feature, on average over assigned coordinates and forgers.
 
     Args:
-        field: the features.
         reports: n.
         forged: k.
     """
@@ -116,7 +114,6 @@ def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False)
     """Return the bound of the largest movement of any coordinate's mean over everybody.
 
     Args:
-        field: the features.
         reports: n.
         forged: k.
         chosen: whether forgers chose their coordinates, which they cannot.
@@ -134,7 +131,6 @@ def may_change(
     Args:
         spread: P [n, n], no entry below 0.
         labels: [n] as reported, -1 for none.
-        classes: c.
         hops: K.
         forgers: masks [n, r], a column for each placing, or the part of a report that each forges.
     """

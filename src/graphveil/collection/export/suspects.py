@@ -263,12 +263,8 @@ def _copies(bodies: Bodies, rare: float) -> Check:
 def _equal(
     bodies: Bodies, first: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
 ) -> law.Chances:
-    """Return the logarithm of the largest probability that the reports of each group are equal, [groups].
-
-    Args:
-        first: a report of each group.
-        sizes: of the groups.
-        last: the largest number in each.
+    """Return the logarithm of the largest probability that the reports of each group are equal, [groups];
+    `first` is a report of each, `last` the largest number in it.
     """
     log = np.zeros(len(first))
     for place, field in enumerate(bodies.task.fields):

@@ -35,7 +35,6 @@ def write_tokens(
 
     Args:
         path: of a new csv file, which only its owner may read.
-        ids: of everybody, in order.
         link: makes the link to a person's page from their token, a third column.
 
     Raises:
@@ -129,7 +128,6 @@ def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
     Args:
         path: see `read_tokens`.
-        ids: of the task.
 
     Raises:
         InputError: the file cannot be read, has other ids, or a token does not end with the person's number.

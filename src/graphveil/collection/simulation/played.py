@@ -189,8 +189,6 @@ def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, o
     """Return a person's own values, by kind of field; an unknown label is left out.
 
     Args:
-        graph: of the people.
-        node: the person's.
         kinds: of the task's fields.
     """
     # The one place that reads them: its result goes to one device, and to nobody else.
@@ -355,7 +353,6 @@ def report_of(task: Task, opening: str, device: Device, values: Mapping[str, obj
 
     Args:
         opening: the signed one.
-        device: the person's.
         values: see `values_of`.
     """
     task_line = {"task": task.hash.hex()}

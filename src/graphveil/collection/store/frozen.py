@@ -38,7 +38,6 @@ def salt_of(secret: bytes, number: int) -> bytes:
 
     Args:
         secret: of the epoch, 32 bytes.
-        number: the person's.
     """
     return hashlib.sha256(b"graphveil/salt/1" + secret + number.to_bytes(8, "big")).digest()[:SHORT]
 
@@ -49,7 +48,6 @@ def seal_of(salt: bytes, joined: int, body: bytes) -> bytes:
     Args:
         salt: 16 bytes.
         joined: the first epoch of who sent it, by which it is read.
-        body: of the report.
     """
     return hashlib.sha256(b"graphveil/seal/1" + salt + joined.to_bytes(8, "big") + body).digest()[:SHORT]
 
@@ -58,7 +56,6 @@ def leaf_of(number: int, flags: bytes, seal: bytes) -> bytes:
     """Return the leaf of a report in the hash of its epoch.
 
     Args:
-        number: who sent it.
         flags: see `flags_of`.
         seal: see `seal_of`.
     """
@@ -79,7 +76,6 @@ def flags_of(body: bytes, places: tuple[int, ...]) -> bytes:
     """Return for each field whether a body answers it, a byte each.
 
     Args:
-        body: of a report.
         places: see `flag_places`.
     """
     return bytes(body[at >> 3] >> (7 - at % 8) & 1 for at in places)

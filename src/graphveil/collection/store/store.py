@@ -108,7 +108,6 @@ class Store:
         """Store a task and who may take part in it.
 
         Args:
-            task: signed.
             people: id and token of everybody, in order of their numbers.
 
         Raises:

@@ -89,7 +89,6 @@ def task_facts(
 
     Args:
         schema: of the graph to be collected.
-        names: of its columns.
         ids: of everybody who may take part, in order.
         opens, closes: seconds since 1970.
         least: reports, below which nothing is exported.

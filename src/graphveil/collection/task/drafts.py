@@ -216,7 +216,6 @@ def moment_of(name: str, text: str) -> int:
 
     Args:
         name: of the fact.
-        text: as it was written.
 
     Raises:
         InputError: the text is neither.

@@ -48,7 +48,6 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
     participation.
 
     Args:
-        answered: how many people answered.
         around: the assumptions about the graph.
     """
     means = [row for field in task.fields for row in _means(field, answered, task.people)]
@@ -64,7 +63,6 @@ def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
     """Return how often the class that most of a person's neighbours report is the person's own.
 
     Args:
-        label: the field.
         share: of people who answered.
         around: the assumptions about neighbours.
     """

@@ -46,7 +46,6 @@ def require_people(ids: Sequence[str], where: str) -> None:
 
     Args:
         ids: of everybody.
-        where: of the error.
     """
     try:
         require_distinct(ids)

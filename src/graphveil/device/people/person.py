@@ -38,9 +38,7 @@ def assigned(task: bytes, nonce: bytes, person: int, dimension: int, size: int) 
     """Return `size` of the numbers 0 .. dimension - 1, ascending.
 
     Args:
-        task: its hash.
         nonce: 16 bytes of the first opening after the person enrolled.
-        person: their number.
         dimension, size: d and m, 1 <= m <= d.
     """
     if size == dimension:

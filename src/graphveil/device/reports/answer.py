@@ -38,8 +38,6 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     """Return what a device sends of a person's values; the one place that reads them.
 
     Args:
-        task: of the collection.
-        person: who answers.
         values: by kind of field ("features", "label", "links"; "degree" reads the links too); fields without a value
             are not answered.
         secret: the device's, 32 bytes.
@@ -69,8 +67,6 @@ def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
     """Return what an answer costs, in billionths of epsilon, rounded up for each field.
 
     Args:
-        task: of the collection.
-        response: the answer.
         seen: names that were paid for, by field.
     """
     total = 0
@@ -86,8 +82,6 @@ def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     """Return the answer of each field as bits, None where it was not answered.
 
     Args:
-        task: of the collection.
-        person: who answered.
         body: what was sent.
 
     Raises:

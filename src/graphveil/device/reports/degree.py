@@ -74,7 +74,6 @@ class Degree:
 
         Args:
             value: the list, as `links` takes it.
-            person: whose it is.
         """
         return int(opened_list(value, self.mode, person).sum())
 
@@ -85,9 +84,7 @@ class Degree:
         """Return the answer.
 
         Args:
-            opened: the degree.
             key: of the field's noise.
-            person: whose it is.
         """
         draws = _draws(key, opened)
         level = opened + self._number(draws) - self._number(draws)

@@ -71,7 +71,6 @@ class Features:
 
         Args:
             value: d numbers in order, or a mapping of all d names to them.
-            person: whose they are.
 
         Raises:
             DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
@@ -93,7 +92,6 @@ class Features:
         Args:
             opened: from `opened`.
             key: of the field's noise.
-            person: whose they are.
         """
         steps, columns = (np.array(part, np.uint64) for part in zip(*opened, strict=True))
         answers: Bits = (words(key, steps, columns) < self.thresholds(steps)).astype(np.uint8)

@@ -57,7 +57,6 @@ class Label:
 
         Args:
             value: its name.
-            person: whose it is.
         """
         if value not in self.classes:
             raise DeviceError("bad-value", f"label is none of {', '.join(self.classes[:20])}")
@@ -72,7 +71,6 @@ class Label:
         Args:
             opened: the true class.
             key: of the field's noise.
-            person: whose it is.
         """
         last = len(self.classes) - 1
         other = min(int(words(key, [opened], [0])[0]) // self.share, last)

@@ -67,7 +67,6 @@ class Links:
 
         Args:
             value: numbers of people, in any order.
-            person: whose list it is.
         """
         return opened_list(value, self.mode, person)
 
@@ -82,7 +81,6 @@ class Links:
         Args:
             opened: the true list.
             key: of the field's noise.
-            person: whose it is.
         """
         # A bit's own value chooses its word: a new friend redraws one bit and no other.
         flips = words(key, opened, np.arange(self.people)) < np.uint64(self.threshold)
@@ -98,7 +96,6 @@ def mode_of(facts: Mapping[str, object], people: int) -> str:
     """Return the mode that a task tells of.
 
     Args:
-        facts: of the field.
         people: how many there are.
 
     Raises:
@@ -114,9 +111,7 @@ def answers_for(people: int, mode: str, person: Person) -> Bits:
     """Return 1 for everybody for whom a person answers, uint8 [people].
 
     Args:
-        people: how many there are.
         mode: one of `MODES`.
-        person: who answers.
     """
     mine = np.ones(people, np.uint8)
     mine[: person.number + 1 if mode == "lower" else 0] = 0
@@ -130,7 +125,6 @@ def opened_list(value: object, mode: str, person: Person) -> Bits:
     Args:
         value: numbers of people, in any order.
         mode: one of `MODES`.
-        person: whose list it is.
 
     Raises:
         DeviceError: `bad-value`, for a number that is no other person, or is named twice.

@@ -79,7 +79,6 @@ def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
     Args:
         secret: 32 bytes of the operating system's randomness.
         purpose: `NOISE`, `NAME` or `REPORT`.
-        task: its hash.
         number: of the field, or of the epoch.
     """
     info = purpose + task + number.to_bytes(4, "big")
@@ -90,7 +89,6 @@ def blocks(key: bytes, values: Numbers, parts: Numbers) -> npt.NDArray[np.uint8]
     """Return a block for each pair of a value and a part, uint8 [n, 16].
 
     Args:
-        key: of the field.
         values, parts: whole numbers [n] below 2^64.
     """
     # Written in place: numpy's own joins would change the bytes to the processor's order.
@@ -105,7 +103,6 @@ def words(key: bytes, values: Numbers, parts: Numbers) -> Words:
     """Return a uniform word for each pair of a value and a part, uint64 [n].
 
     Args:
-        key: of the field.
         values, parts: whole numbers [n] below 2^64.
     """
     return np.ascontiguousarray(blocks(key, values, parts)[:, :8]).view(">u8")[:, 0].astype(np.uint64)

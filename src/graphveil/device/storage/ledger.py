@@ -33,7 +33,6 @@ def write(path: Path, data: bytes) -> None:
 
     Args:
         path: of the file, which is replaced if it exists.
-        data: its bytes.
     """
     new = path.with_suffix(".new")
     new.touch(mode=0o600)
@@ -132,7 +131,6 @@ class DeviceLedger:
         """Refuse a report that the limit does not pay for.
 
         Args:
-            task: which the report would answer.
             nano: its price, in billionths of epsilon.
 
         Raises:
@@ -157,10 +155,8 @@ class DeviceLedger:
         """Write a report and its price to disk.
 
         Args:
-            task: which it answers.
             epoch, nonce: of the opening.
             response: what will be sent.
-            nano: its price.
 
         Raises:
             DeviceError: `cap`, where the limit does not pay for it; nothing is written.

@@ -315,8 +315,7 @@ class Setting:
         return _publication(privacy.epsilon, privacy.delta, times, self.model.width, privacy.clip)
 
     def dither_of(self, publication: Publication) -> Dither | None:
-        """Return the noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected.
-        """
+        """The noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected."""
         return None if publication.public else Dither(publication, 2 * self.protocol.bits, len(self.members))
 
     @cached_property

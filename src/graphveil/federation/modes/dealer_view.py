@@ -62,8 +62,7 @@ class DealerView:
         return self.keys[name].expand(label, self.sizes[label])
 
     def summed(self, label: str) -> Tensor:
-        """Return the sum of all holders' masks: U of P_o for "P", V of W_0 for "W", U' of G for "G", int64.
-        """
+        """Return the sum of all holders' masks: U of P_o for "P", V of W_0 for "W", U' of G for "G", int64."""
         return torch.stack([self.mask(name, label) for name in self.setting.names]).sum(dim=0)
 
     def share_of_a(self, name: str, round: int) -> Tensor:

@@ -182,9 +182,7 @@ class LabelHead:
         return loss
 
     def step(self, z: Tensor) -> tuple[Tensor, float]:
-        """Train the last layer by one step on z [t, h] of those who train; return dL/dz [t, h] and the loss.
-            z: hidden layer of those who train, [t, h].
-        """
+        """Train the last layer by one step on z [t, h] of those who train; return dL/dz [t, h] and the loss."""
         z.requires_grad_()
         self._optimiser.zero_grad()
         error = self._loss(z, self.reported[self._rows])

@@ -157,8 +157,7 @@ class Session:
                 monitor.end(SessionOver())
 
     def computing(self, step: Progress) -> None:
-        """Report a step before the first round, and let all parties hear that this one computes: none loses patience.
-        """
+        """Report a step before the first round, and tell all parties that this one computes: none loses patience."""
         self._send_control({"computing": self._session})
         self._progress(step)
 

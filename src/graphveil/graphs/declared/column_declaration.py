@@ -205,7 +205,6 @@ def stand_for(name: str, missing: Missing) -> Stand | None:
     """Return what stands for a missing value of a column: of the first pattern that matches; else None.
 
     Args:
-        name: of the column.
         missing: from `parse_missing`.
     """
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
@@ -221,7 +220,6 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     """Return what to do about a missing value of a declared column.
 
     Args:
-        column: with what it may hold.
         in_file: whether it is declared in a file, else in Python.
     """
     stand = _example(column.kind)
@@ -237,7 +235,6 @@ def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bo
     """Return what to do about a missing number.
 
     Args:
-        name: of the feature.
         low, high: its range.
         alone: whether it has a range of its own.
         in_file: whether it is declared in a file, else in Python.

@@ -104,7 +104,6 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
     """Return what neither the answers nor the names of columns say.
 
     Args:
-        draft: of the folder.
         answers: so far; InputError where one is about no column of the folder.
     """
     roles = _roles(draft, answers)
@@ -125,7 +124,6 @@ def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
     """Return the features about which nothing is answered, whether or not their names suggest something.
 
     Args:
-        draft: of the folder.
         answers: so far.
     """
     silent = {
@@ -186,7 +184,6 @@ def declare(draft: Draft, answers: Answers) -> Declared:
     """Return the declaration of a folder.
 
     Args:
-        draft: of the folder.
         answers: of its owner.
 
     Raises:

@@ -23,7 +23,6 @@ def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> 
     """Write the graph.toml of a folder of tables, whole or not at all; nothing but the names of columns is read.
 
     Args:
-        folder: with tables.
         answers: of its owner; InputError names all that are open.
         replace: whether a graph.toml that is there is written anew; else UsedPathError.
     """
@@ -36,9 +35,6 @@ def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> 
 
 def check_folder(folder: Path) -> str:
     """Read a declared folder, and return what stands: only what is declared, and how many people there are.
-
-    Args:
-        folder: with tables and a graph.toml, which stays as it is.
 
     Raises:
         DataError: a cell, named by its file, line and column, is not as declared.

@@ -30,7 +30,6 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
     """Return arrays of an npz file.
 
     Args:
-        path: of the file.
         names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
 
@@ -54,7 +53,6 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
     """Return the array of an npy file; DataError as `read_npz`.
 
     Args:
-        path: of the file.
         largest: the most bytes that it may take.
     """
     require_file(path)
@@ -76,7 +74,6 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     """Return what a gzip file unpacks to.
 
     Args:
-        path: of the file.
         largest: as said.
 
     Raises:

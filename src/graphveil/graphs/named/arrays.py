@@ -75,7 +75,6 @@ def load_arrays(name: str, root: DataRoot) -> GraphParts:
 
     Args:
         name: one of `ARRAY_SETS`.
-        root: where its files lie.
     """
     about = _SETS[name]
     file = f"{about.file}.npz"

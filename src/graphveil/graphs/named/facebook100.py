@@ -149,7 +149,6 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
 
     Args:
         university: as above, in lower case.
-        root: the data root.
 
     Raises:
         MissingDataError: there is no such file; names those that are there.

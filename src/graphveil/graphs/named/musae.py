@@ -75,7 +75,6 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
 
     Args:
         name: facebook or lastfm.
-        root: where its files lie.
     """
     about = _SETS[name]
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))

@@ -87,7 +87,6 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
 
     Args:
         name: cora, citeseer or pubmed.
-        root: where its files lie.
     """
     about = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)

@@ -38,7 +38,7 @@ def social_graph(
     `homophily`, in the same class, else in another, at a node drawn by its weight. Duplicates and self-loops are drawn
     again, so there are nodes * average_degree / 2 edges unless the graph is too small. Each person installs about
     `apps` apps; each is drawn by popularity, from the class's own ranking with probability `signal`, else from the
-    ranking everybody shares. InputError: a setting outside its range.
+    ranking everybody shares.
 
     Args:
         nodes: n.

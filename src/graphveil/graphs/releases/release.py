@@ -43,8 +43,7 @@ CARD, CARD_PAGE = "card.md", "card.html"
 def write_release(
     released: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
 ) -> Path:
-    """Write a published graph as a folder, whole or not at all; return its path. InputError: the folder is already
-    there, or nodes have several labels.
+    """Write a published graph as a folder, whole or not at all; return its path.
 
     Args:
         released: the released graph; nothing private is in it any more.

@@ -28,7 +28,6 @@ def import_database(source: str, folder: Path, nodes_query: str, edges_query: st
 
     Args:
         source: sqlite:///FILE, postgresql://USER@HOST/DATABASE, or an SQLite file.
-        folder: of the tables.
         nodes_query: one row a node; its columns become those of `nodes`.
         edges_query: one row an edge; its first two columns are the ends.
 

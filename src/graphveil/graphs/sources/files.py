@@ -23,7 +23,6 @@ def import_node_link(path: Path, folder: Path) -> Imported:
 
     Args:
         path: of the file; DataError names the node or edge that cannot be copied.
-        folder: of the tables.
     """
     content = read_json(path, largest=LARGEST_DATA)
     nodes, edges = _lists(content, path)

@@ -18,7 +18,6 @@ def import_graphml(path: Path, folder: Path) -> Imported:
 
     Args:
         path: of the file; DataError where it is no GraphML of one plain graph.
-        folder: of the tables.
     """
     _refuse_document_type(path)
     keys: dict[str, Element] = {}

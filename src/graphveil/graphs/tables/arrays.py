@@ -101,7 +101,6 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
-        nodes: n.
         classes: the c declared names.
 
     Raises:

@@ -30,9 +30,6 @@ class Header:
 def read_header(path: Path) -> Header:
     """Return the columns of a csv or parquet file.
 
-    Args:
-        path: of the file.
-
     Raises:
         DataError: the columns cannot be names, or are values.
     """

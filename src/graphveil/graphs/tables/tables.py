@@ -191,7 +191,6 @@ class Table:
         """Return a column as finite Float64, and how many were missing.
 
         Args:
-            name: of the column.
             stand: what stands for a missing value; None: it is refused, with `remedy`.
 
         Raises:
@@ -266,7 +265,6 @@ def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
     Damage inside a column shows when that is read.
 
     Args:
-        path: of the file.
         in_memory: bytes of a csv that are read whole; None: any number.
     """
     require_file(path)
@@ -335,7 +333,6 @@ def check_header(where: str, names: Sequence[str]) -> None:
 
     Args:
         where: their line, in messages.
-        names: in order.
     """
     check_names(where, names)
     for place, name in enumerate(names, 1):
@@ -388,7 +385,6 @@ def check_columns(columns: polars.Schema, where: str) -> None:
     """Refuse columns without a printable name of their own, or with lists or other nested values, by DataError.
 
     Args:
-        columns: of the table.
         where: its name in messages.
     """
     check_names(where, columns.names())
@@ -402,7 +398,6 @@ def check_names(where: str, names: Sequence[str]) -> None:
 
     Args:
         where: the table, or its first line, in messages.
-        names: in order.
     """
     for place, name in enumerate(names, 1):
         if not name.strip():

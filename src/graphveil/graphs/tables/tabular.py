@@ -89,7 +89,6 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
     Args:
         edges: one row an edge.
         people: from `read_people`.
-        declared: what is public of them.
         engine: works on blocks of rows.
 
     Raises:
@@ -109,8 +108,6 @@ def join_people(
 
     Args:
         people, edges: from `read_people` and `list_edges`.
-        declared: what is public of them.
-        origin: where they came from.
         release: what a published graph says about itself.
 
     Raises:

@@ -55,13 +55,9 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private data.
     Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as their names
-    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration. InputError: the
-    folder is already there, the format is unknown, nodes have several labels and the name of a class holds SEPARATOR,
-    or features are none that declared columns are encoded as.
+    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
 
     Args:
-        graph: of any kind.
-        path: of a new folder.
         format: "csv" or "parquet".
 
     Raises:
@@ -91,8 +87,6 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
     """Write the tables of a graph and its declaration into an empty folder, refusing as `write_folder`.
 
     Args:
-        graph: of any kind.
-        inside: the folder.
         format: "csv" or "parquet".
         release: whether the folder becomes a published graph.
     """
@@ -193,7 +187,6 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
 
     Args:
         parts: the graph, as `load_parts` gives it.
-        path: of the folder.
 
     Raises:
         InputError: the folder is already there, or the graph is a release: that is handed on with its hashes.

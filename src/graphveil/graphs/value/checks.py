@@ -67,7 +67,6 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
 
     Args:
         y: int [n], -1 where unknown; or float [n, c] of zeros and ones.
-        nodes: n.
         classes: the c declared names.
     """
     if y.shape[:1] != (nodes,):
@@ -95,8 +94,6 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 
     Args:
         edge_index: int64 [2, E].
-        nodes: n.
-        directed: whether an edge stands in one direction only.
     """
     if edge_index.size and (int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes):
         bad = int(((edge_index < 0) | (edge_index >= nodes)).any(axis=0).argmax())
@@ -112,7 +109,6 @@ def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
 
     Args:
         masks: of one split.
-        nodes: n.
     """
     present = list(masks)
     for mask in present:
@@ -130,8 +126,6 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
     Args:
         public: the columns of `edge_index` that everybody knows.
         edge_index: int64 [2, E].
-        nodes: n.
-        directed: whether an edge stands in one direction only.
     """
     if public.dtype != np.bool_ or public.shape != edge_index.shape[1:]:
         raise DataError("is not true or false for each edge", where="graph.public_edges", allowed="bool [E]")
@@ -148,7 +142,6 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
     Args:
         members: int64 [k].
-        nodes: n.
     """
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
@@ -163,7 +156,6 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
 
     Args:
         ids: texts or whole numbers, in row order.
-        nodes: n.
 
     Raises:
         DataError: not one id for each node, or one twice.

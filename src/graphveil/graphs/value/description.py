@@ -21,9 +21,6 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
     Linear in nodes, edges and stored feature entries. The statistics are exact and read private data, as "warning"
     says.
 
-    Args:
-        graph: a graph, or the parts of one that were read without torch.
-
     Returns:
         name, nodes, edges (undirected ones once), directed, degrees {min, median, mean, max} (out-degrees if directed),
         isolated_nodes, components (weak), density (share of all possible edges), homophily {edge, adjusted} (None
@@ -176,7 +173,6 @@ def count_components(edge_index: np.ndarray, nodes: int, degrees: np.ndarray, *,
 
     Args:
         edge_index: int64 [2, E], sorted by source; both directions unless directed.
-        nodes: n.
         degrees: [n], how many edges have each node as source.
         directed: whether an edge stands in one direction only.
     """

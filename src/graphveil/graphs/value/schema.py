@@ -58,11 +58,9 @@ class FeatureNumbers:
 
 @dataclass(frozen=True)
 class GraphSchema:
-    """The public facts every mechanism is built from; nothing here is computed from private data. InputError: a field
-    that cannot be used, named.
+    """The public facts every mechanism is built from; nothing here is computed from private data.
 
     Args:
-        name: name of the data set or folder.
         dimension: d, features per node.
         low, high: declared bounds of every feature value.
         classes: class names in order; the index is the label. All of them, whether or not a node has them.

@@ -31,7 +31,7 @@ def known_labels(graph: Graph) -> Tensor:
 
 
 def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
-    """Split the nodes with a known label at random, without looking at the labels; InputError for bad fractions.
+    """Split the nodes with a known label at random, without looking at the labels.
 
     Args:
         graph: who has a label in it is public.
@@ -106,7 +106,6 @@ def apart(graph: Graph, split: Split) -> Graph:
 
     Args:
         graph: left as it is.
-        split: of its nodes.
     """
     source, target = graph.edge_index
     stays = split.test[source] == split.test[target]

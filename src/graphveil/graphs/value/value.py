@@ -91,14 +91,12 @@ def make_graph(
     private_nodes: Tensor | None = None,
     like: Graph | None = None,
 ) -> Graph:
-    """Put the parts of a graph together, as a PyG `Data`. DataError: labels or features outside what the schema
-    declares, or ids that do not tell the nodes apart.
+    """Put the parts of a graph together, as a PyG `Data`.
 
     Args:
         x: float32 [n, d], dense or `torch.sparse_csr`.
         edge_index: int64 [2, E] as `normalise_edges` returns it.
         y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
-        schema: the declared facts.
         like: a graph that this one is made from; where that one is plain, so is this one.
 
     Raises:
@@ -146,7 +144,7 @@ def node_names(graph: Graph) -> tuple[str, ...] | None:
 
 
 def validate(graph: Graph) -> Graph:
-    """Check a graph value whole, and return it; DataError names the part and the first fault in it.
+    """Check a graph value whole, and return it.
 
     Checked: the schema is there; shapes and types agree with it; features are finite and in the declared range; labels
     are declared classes or -1; edges join existing nodes, are sorted, unique, without self-loops and (undirected)
@@ -226,7 +224,6 @@ def fingerprint(graph: Graph, key: bytes) -> str:
     """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
 
     Args:
-        graph: of any kind.
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
     """
     # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
