@@ -164,7 +164,6 @@ def attack(name: str, target: Target) -> AttackResult:
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.
-        target: the fitted method, its graph and what else the adversary may use.
 
     Raises:
         InputError: an attack that is unknown or does not fit the method.

@@ -86,12 +86,9 @@ def reconstruction(
     randomness: Randomness | None = None,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how much nearer reconstructions are to the true features than to those of somebody like them. Raises
-    InputError for a share outside its range, too few people, features that are the same for all, or a release as
-    `graph`.
+    """Return how much nearer reconstructions are to the true features than to those of somebody like them.
 
     Args:
-        method: fitted.
         graph: with the true features, which score the attack; `image`, where they are pixels.
         served: the graph that the method was trained on; default: `graph`.
         auxiliary: share of the nodes whose features the adversary knows, or a mask [n] of them.
@@ -149,7 +146,6 @@ def shows_features(method: object, served: Graph) -> bool:
     """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row.
 
     Args:
-        method: fitted.
         served: the graph the method was fitted on, which may be a release.
     """
     return served.get("release") is not None or _mechanism(method, served.schema) is not None

@@ -60,7 +60,6 @@ def with_public_edges(graph: Graph, released: Graph) -> Graph:
     """Return the truth with the edges marked public that a release marks.
 
     Args:
-        graph: the truth.
         released: the release made of it, with the same nodes in the same order.
 
     Raises:
@@ -88,7 +87,6 @@ def as_it_is(graph: Graph, released: Graph) -> Graph:
 
     Args:
         graph: the truth.
-        released: the release made of it.
     """
     view = copy.copy(with_public_edges(graph, released))
     view["private_nodes"] = released.get("private_nodes")

@@ -154,8 +154,7 @@ def judge(
     figures: Mapping[str, float] | None = None,
     notes: tuple[str, ...] = (),
 ) -> AttackResult:
-    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member. Raises
-    InputError for fewer than two of either, or a score that is not a number.
+    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member.
 
     Intervals hold for members and others drawn on their own: pairs that share a node make them somewhat wider in
     truth.  The AUC's is a stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and

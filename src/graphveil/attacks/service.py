@@ -215,7 +215,6 @@ def known_answers(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see.
 
     Args:
-        method: fitted.
         graph: the people the method was fitted on.
     """
     # Asked again with a graph, a method with a guarantee would spend budget: an attack must not.
@@ -227,7 +226,6 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them.
 
     Args:
-        method: fitted.
         graph: the people the method was fitted on.
     """
     try:
@@ -252,7 +250,6 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
     gives, or where each is for its own node alone, what the released weights say of a graph that the adversary holds.
 
     Args:
-        method: fitted.
         graph: the people the method was fitted on.
         edges: whether the adversary knows their edges; one that looks for edges does not.
     """

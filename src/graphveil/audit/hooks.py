@@ -51,7 +51,6 @@ def report_tap(owner: type, kind: Kind) -> Tap:
     """Return the tap of `randomize` of a mechanism of the catalogue: the values are private.
 
     Args:
-        owner: the mechanism's class.
         kind: what it randomizes, as the catalogue says.
     """
     return Tap(owner, "randomize", partial(_read_report, kind), partial(_weigh_report, kind))

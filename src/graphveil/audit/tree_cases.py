@@ -167,7 +167,6 @@ def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
     """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`.
 
     Args:
-        case: graphs, budget and start.
         actual: the epsilon that the chain really gets; None: the claimed one.
     """
     table = Trees(case.nodes).law(case.scores(actual))

@@ -142,7 +142,6 @@ def command_of(advice: Advice, data: str) -> str | None:
 
     Args:
         advice: for one trust.
-        data: as it was typed.
     """
     if advice.rule is None or advice.rule.method is None:
         return None

@@ -54,7 +54,6 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
     """The whole screen, at 80 columns.
 
     Args:
-        story: the results of the demo.
         folder: with the picture.
     """
     size = f"{story.nodes:,} people, {story.connections:,} connections, {story.columns:,} columns"

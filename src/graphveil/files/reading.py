@@ -98,7 +98,6 @@ def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
     """Return the JSON object in a file that this program wrote and can make again.
 
     Args:
-        path: of the file.
         remedy: what makes it again.
     """
     try:

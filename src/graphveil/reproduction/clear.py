@@ -73,7 +73,6 @@ def run(
     """Train on all holders' data in the clear.
 
     Args:
-        plan: the run.
         parts: features and edges of each holder.
         labels: int64 [n].
         split: who trains, validates and tests.

@@ -21,13 +21,7 @@ _STEPS_AT = (0.5, 1.0, 2.0, 3.0, inf)
 
 
 def _lpgnn_settings(data: str, features: float, labels: float, **changed: Any) -> dict[str, Any]:
-    """Return the settings of `lpgnn` that the authors used at these budgets.
-
-    Args:
-        data: the named set.
-        features, labels: epsilon_x and epsilon_y.
-        changed: settings of the exhibit, in place of those or beside them.
-    """
+    """Return the settings of `lpgnn` that the authors used at these epsilon_x and epsilon_y, some of them changed."""
     kinds = "-".join("infinite" if epsilon == inf else "finite" for epsilon in (features, labels))
     rate, decay, dropout = _LPGNN["rates"][data][kinds]
     hops_x, hops_y = _LPGNN["steps"][data][f"{features:g}"].split()[_STEPS_AT.index(labels)].split(",")

@@ -132,7 +132,6 @@ class Federated:
 
         Args:
             graph: of all holders together.
-            split: of its nodes.
             seed: of the partition and the weights.
         """
         parts = self.parts(graph, seed)
@@ -149,9 +148,7 @@ def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
     """Return what an entry finds on the partition, split and seed of a number.
 
     Args:
-        entry: the figure.
         graph: of all holders together.
-        number: of the split.
     """
     federated, began = Federated.of(entry), time.perf_counter()
     split = split_of(graph, entry.split, number)

@@ -81,7 +81,6 @@ def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
 
     Args:
-        exhibit: has the entries.
         only: words; InputError for one that fits no entry.
     """
     idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
@@ -106,7 +105,6 @@ def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> 
     """Refuse a folder that cannot be that of an exhibit with UsedPathError; nothing is written.
 
     Args:
-        exhibit, folder: what is to be run, and where.
         options: what decides the numbers beside the catalogue: reproducible noise.
     """
     plan = folder / EXHIBIT_FILE

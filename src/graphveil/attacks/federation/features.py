@@ -48,9 +48,7 @@ def feature_recovery(
     """Return how well a party tells a holder's features above the mean of the known people from those below.
 
     Args:
-        view: what the party has.
         recorded: the truth, which scores the attack.
-        victim: another holder.
         known_share: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
             are handed out, nothing need be known.
 
@@ -154,7 +152,6 @@ def solve_features(view: View, victim: str) -> Tensor | None:
 
     Args:
         view: of a naive design.
-        victim: a holder's name.
     """
     if view.holding is None or not view.weights:
         return None
@@ -177,7 +174,6 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
 
     Args:
         view: of a naive design.
-        victim: a holder's name.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
     if not view.is_server or not masked or not view.setting.mode.opens_layer:
@@ -192,9 +188,6 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
 def solve_likenesses(view: View) -> Tensor | None:
     """Return G = P P^T of those who train, float64 [t, t], where a view holds z without noise and A of several rounds,
     else None: G A = z - Z_0, by least squares once A has rank t, and before by `similarities_of`.
-
-    Args:
-        view: of a run.
     """
     if not view.is_server or not view.setting.mode.opens_sum or not view.setting.publication.public:
         return None

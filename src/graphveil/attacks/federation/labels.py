@@ -90,7 +90,6 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
 
     Args:
         labels: of the nodes, int64 [m].
-        rng: draws the pairs.
     """
     first, second = (ends.astype(np.int64) for ends in np.triu_indices(len(labels), 1))
     # Which end comes first is drawn: in the order of places, first ends would be early nodes and their classes.
@@ -111,7 +110,6 @@ def without_gradients(view: View, train: Tensor) -> list[Tensor]:
     """Return what a party knows of training nodes [t, .] before any label was used.
 
     Args:
-        view: what the party has.
         train: their numbers, int64 [t].
     """
     if not view.is_server:
@@ -159,7 +157,6 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
 
     Args:
         rows: float [m, .].
-        classes: how many groups.
         seed: of the starts.
     """
     different = len(torch.unique(rows, dim=0))

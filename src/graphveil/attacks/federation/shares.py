@@ -42,10 +42,8 @@ def shares(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0) 
     """Return how well the server tells a person's likenesses from another person's by single holders' shares.
 
     Args:
-        view: the server's.
         recorded: the truth, which scores the attack.
         people: how many of those who train are judged.
-        seed: of the adversary's draws.
 
     Raises:
         InputError: for another mode, or a single publication.
@@ -68,10 +66,8 @@ def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0
     """Return how well the server tells rows apart by the bits of the opened sum below the steps of the noise.
 
     Args:
-        view: the server's.
         recorded: the truth, which scores the attack, and gives it the rows of P of some people, who are not judged.
         people: how many of those who train are judged.
-        seed: of the adversary's draws.
 
     Raises:
         InputError: for another mode, no noise, or too few people for as many columns.
@@ -98,7 +94,6 @@ def require_shares(setting: Setting, name: str) -> None:
     """Refuse a setting in which there is nothing to attack.
 
     Args:
-        setting: the agreed run.
         name: of the attack, for the message.
 
     Raises:
@@ -129,9 +124,6 @@ def solved(y: np.ndarray, a: np.ndarray) -> np.ndarray:
 def odd_columns(a: np.ndarray) -> np.ndarray:
     """Return r columns of which words [r, c] have an odd determinant: an inverse modulo 2^64 exists.
 
-    Args:
-        a: words [r, c].
-
     Raises:
         InputError: for rows that are dependent modulo 2.
     """
@@ -153,11 +145,7 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
 
 
 def inverse(a: np.ndarray) -> np.ndarray:
-    """Return the inverse modulo 2^64 of a square matrix of words with an odd determinant.
-
-    Args:
-        a: words [r, r].
-    """
+    """Return the inverse modulo 2^64 of a square matrix of words with an odd determinant."""
     size = len(a)
     identity = np.eye(size, dtype=np.int64)
     # Modulo 2 first: an integer matrix has an inverse modulo 2^64 exactly where its low bits have one.

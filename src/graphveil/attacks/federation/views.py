@@ -100,7 +100,6 @@ class View:
         """What one party sent of one kind, as it was sent, in order.
 
         Args:
-            kind: of the messages.
             sender: a party's name.
         """
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
@@ -109,7 +108,6 @@ class View:
         """Numbers, float64 [., .] each, that reached this party in messages of a kind, in order.
 
         Args:
-            kind: of the messages.
             sender: a party's name; None: of anybody.
         """
         own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
@@ -157,7 +155,6 @@ class View:
         """What reached this party from a sender of those who train, round by round, float64 [people, .].
 
         Args:
-            kind: of the messages.
             sender: a party's name.
         """
         own_messages = (m for m in self.of_training() if m.to == self.party)
@@ -180,11 +177,7 @@ class View:
         return [_opened(list(parts.values()), self.setting) for parts in shares]
 
     def shares_of_a(self, round: int) -> dict[str, Tensor]:
-        """Return what the server of mode shared-linear knows of each holder's share of A in a round, words [t, h].
-
-        Args:
-            round: from 1.
-        """
+        """Return what the server of mode shared-linear knows of each holder's share of A in a round, words [t, h]."""
         names, shape = self.setting.names, (len(self.people), self.setting.model.width)
         if round == 1:
             return {name: torch.zeros(shape, dtype=torch.int64) for name in names}
@@ -237,7 +230,6 @@ class Recorded:
         """Return what a party sees; with `naive` also what that design shows it, see the module.
 
         Args:
-            party: its name.
             naive: whether it is the naive design.
         """
         relays = naive and party == self.setting.server

@@ -47,7 +47,6 @@ def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _
 
     Args:
         columns: h.
-        rounds: publications.
         epsilon: of all of them together.
     """
     members = (Member("holder1", 8, True), Member("holder2", 8))
@@ -76,7 +75,6 @@ def audit_published(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
 
     Args:
         seed: of rows and noise.
-        samples: how many rows.
     """
     return _by_mu("federation, published rows", _published, seed=seed, samples=samples)
 
@@ -86,7 +84,6 @@ def audit_noise_in_shares(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
 
     Args:
         seed: of rows and noise.
-        samples: how many rows.
     """
     return _by_mu("federation, noise within shares", _within_shares, seed=seed, samples=samples)
 

@@ -46,11 +46,7 @@ def correction_words(corrections: Tensor) -> dict[str, Tensor]:
 
 
 def audit_matrix(*, seed: int = 0) -> Audit:
-    """Hide a star and a chain from each reader, under one key of its own and new ones of the other reader.
-
-    Args:
-        seed: of the keys.
-    """
+    """Hide a star and a chain from each reader, under one key of its own and new ones of the other reader."""
     randomness, shape = SeededRandomness(seed + 1), Shape.of(_NODES, 2)
     words: dict[str, list[Tensor]] = {}
     for reader, _ in itertools.product((0, 1), range(_TIMES)):

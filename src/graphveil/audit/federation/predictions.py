@@ -88,7 +88,6 @@ def joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
     """Return what holders have when people have joined.
 
     Args:
-        setting: the agreed run.
         changed: "row" for other features of the last person at the last holder, "all" for other new people.
     """
     generator = torch.Generator().manual_seed(37 if changed == "all" else 31)
@@ -135,7 +134,6 @@ class Finished:
         """Make a prediction, each party with its own randomness.
 
         Args:
-            sources: everybody's randomness.
             resumed: the states that it is resumed from.
             done: of which round they are.
             changed: as of `joined_holdings`.
@@ -234,7 +232,6 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
     Args:
         holders: how many, 2 to 5.
         mode: one of MODES.
-        seed: of all secrets.
     """
     finished = Finished.of(holders, seed, mode)
     setting = finished.setting
@@ -364,7 +361,6 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
         holders: how many, 2 to 5.
         mode: one with shares.
         victim: the place of the one, from 0.
-        seed: of all secrets.
     """
     finished = Finished.of(holders, seed, mode)
     setting, name = finished.setting, finished.setting.names[victim]
@@ -422,7 +418,6 @@ def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed:
     Args:
         holders: how many, 2 to 5.
         mode: one of MODES.
-        seed: of all secrets.
     """
     finished = Finished.of(holders, seed, mode)
     setting, joined = finished.setting, [str(number) for number in range(EVERYBODY)]

@@ -54,7 +54,6 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
 
     Args:
         mode: one of MODES.
-        seed: of both runs' randomness.
     """
     setting, shares = made_setting(mode), _Shares()
     # Masked bodies differ by their masks (see `audit_shares`), and would hide what else moved.
@@ -71,7 +70,6 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
 
     Args:
         mode: one of MODES.
-        seed: of both runs' randomness.
     """
     setting = made_setting(mode)
     return _replayed(setting, None, "label", (setting.privacy.epsilon_y, 0.0), set(), seed)
@@ -101,7 +99,6 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
 
     Args:
         mode: one of MODES.
-        seed: of the run's randomness.
     """
     setting = made_setting(mode)
     run = _run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
@@ -298,7 +295,6 @@ def apart_setting(mode: str, holders: int) -> Setting:
 
     Args:
         mode: one of MODES.
-        holders: how many.
     """
     members = tuple(Member(f"holder{number + 1}", COLUMNS, number == 0) for number in range(holders))
     return replace(made_setting(mode), members=members)
@@ -308,7 +304,6 @@ def apart_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
     """Return what holders have.
 
     Args:
-        setting: the agreed run.
         changed: "row" for other features of one person at the last holder, "all" for other data of everybody.
     """
     # Data of an own seed: they stay the same whatever secrets the parties of a run draw.
@@ -358,8 +353,6 @@ def recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int =
     """Run all parties.
 
     Args:
-        programs: by name.
-        head: the label holder's.
         begun: the round of the first messages.
     """
     at = dict.fromkeys(programs, begun)
@@ -394,7 +387,6 @@ def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomn
     """Return everybody's randomness by name, of one seed for the server and one for the holders.
 
     Args:
-        setting: the agreed run.
         server, holders: seeds.
     """
     # Seeds a thousand apart, so that no two parties of any run draw the same words.

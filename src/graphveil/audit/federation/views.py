@@ -421,7 +421,6 @@ def sent_parts(run: Run, setting: Setting) -> dict[str, list[Tensor]]:
 
     Args:
         run: in mode "shared-linear", or a prediction of it.
-        setting: the agreed run.
     """
     way = setting.server, setting.names[0], "correction"
     sent = [body for round in (0, setting.publications + 1) for body in run.bodies(round, way[2]).get(way, [])]

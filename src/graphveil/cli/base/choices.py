@@ -32,7 +32,6 @@ def find_method(name: str, data: str | None = None) -> Method:
     """The method called ``name``.
 
     Args:
-        name: as it was typed.
         data: the argument after it, in case the two were swapped.
 
     Raises:
@@ -97,7 +96,6 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
     """``x-hops=4`` -> ``("x_hops", "4")``.
 
     Args:
-        pair: as it was typed.
         where: the option, for the error.
 
     Raises:
@@ -116,7 +114,6 @@ def read_value(method: str, info: Method, key: str, text: str, *, where: str = "
 
     Args:
         method, where: its name and the option, for the error.
-        info: its entry.
         key, text: as written before and after the "=" of ``--set``.
 
     Raises:

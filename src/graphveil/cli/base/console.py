@@ -149,7 +149,6 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """``did you mean x?`` for the nearest of the allowed names, if any is near.
 
     Args:
-        name: as it was typed.
         names: the allowed ones.
     """
     matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)

@@ -148,7 +148,6 @@ def require_engine(engine_choice: EngineChoice, info: Method) -> None:
     """Refuse an engine that a run cannot use, before any data is loaded, with the errors of `require_engine_choice`.
 
     Args:
-        engine_choice: what was typed.
         info: the method.
     """
     require_engine_choice(engine_choice)
@@ -162,7 +161,6 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
     """Refuse an engine that a prediction cannot use, before the graph is loaded.
 
     Args:
-        engine_choice: what was typed.
         model: the model that predicts.
     """
     if not _one_thread(engine_choice):

@@ -66,7 +66,6 @@ def promised_by(model: Any, run: Path) -> RenderableType:
 
     Args:
         model: from `open_model`.
-        run: its folder.
     """
     guarantee: Guarantee = model.guarantee
     declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}

@@ -29,7 +29,6 @@ def listed(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
     """Facts for `pairs`: several lines, of which the first has a name.
 
     Args:
-        name: before the first line.
         lines: any number, also none.
     """
     return [(name if index == 0 else "", line) for index, line in enumerate(lines)]

@@ -33,7 +33,6 @@ class Terminal:
         """Ask, and return what was typed without spaces around it; InputEnded where nothing more will be.
 
         Args:
-            question: in words.
             default: shown in brackets, unless it is empty.
         """
         self.show(f"{question}{f' [{default}]' if default else ''}: ")

@@ -54,9 +54,7 @@ class Dialogue(Terminal):
         """Return words, window, least number and prices, completed by the person.
 
         Args:
-            subject: what may be asked, and of whom.
             given_fields: fields given as options.
-            prices: given as options.
         """
         fields = dict(given_fields)
         asks_nothing = all(getattr(prices, name) is None for name in PRICES)

@@ -100,8 +100,6 @@ def train_collected(
     """Return what a method learned from an exported collection.
 
     Args:
-        data: the folder.
-        settings: those that were given.
         export: the file of public edges, for methods that read them, and whether suspect reports are read too.
 
     Raises:

@@ -32,7 +32,6 @@ class Interview(Terminal):
         """Return the answers, completed by the person, or as far as they were when the input ended.
 
         Args:
-            draft: of the folder.
             answers: given as options.
             everything: whether also what the names of columns suggest is asked.
         """

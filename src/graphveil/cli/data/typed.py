@@ -73,9 +73,7 @@ def answered(answers: Answers, key: str, text: str) -> Answers:
     """Return the answers with one more.
 
     Args:
-        answers: so far.
         key: of `Answers`, or a column behind "columns."; InputError for a text that does not answer it.
-        text: as it was typed.
     """
     kind, _, column = key.partition(".")
     if column and text == LEAVE_OUT:

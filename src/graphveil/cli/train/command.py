@@ -204,7 +204,6 @@ def run_method(
     """Return the result of a run, and the sentence printed about budgets left at their defaults.
 
     Args:
-        settings: those that were given.
         search: the settings to search in each run; None: no search.
         engine: processes blocks of rows; None: one after the other in this process.
     """

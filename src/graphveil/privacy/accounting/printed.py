@@ -28,7 +28,6 @@ def rounded_up_to(value: float, places: int = 2) -> str:
     """Return the text with `places` decimals that is not below `value`: 3.00, 0.02.
 
     Args:
-        value: an epsilon or delta.
         places: decimals, always printed.
     """
     plain = f"{value:.{places}f}"

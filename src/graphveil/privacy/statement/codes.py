@@ -47,7 +47,6 @@ def open_entry(what: str, done: str, named: str, *, backed_by: str) -> Entry:
         what: the part.
         done: what happens to it, as it is.
         named: the part in a sentence of its own.
-        backed_by: see `Entry`.
     """
     return assumption_entry(
         f"{what}-{done}-open",

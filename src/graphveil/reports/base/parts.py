@@ -93,7 +93,6 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     """Write files, and their digests once the block has ended; stopped before, it leaves known files, old or new.
 
     Args:
-        folder: the part of a run, public or not.
         texts: file name -> content.
         mode: less what the umask takes away.
     """

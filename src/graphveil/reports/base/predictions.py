@@ -186,7 +186,6 @@ def summary(
 
     Args:
         table: one row for each node, with columns id, prediction and probability.
-        data: what was predicted on.
         out: the file that holds the rows; None: they are part of the answer.
         note: what the predictions cost.
         guarantee: of the model, these predictions included.

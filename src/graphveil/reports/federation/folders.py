@@ -70,7 +70,6 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
 
     Args:
         proportion: what was typed; None is equal shares.
-        parties: how many holders.
 
     Raises:
         InputError: not one positive number a holder.
@@ -90,7 +89,6 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     Args:
         graph: of all holders together.
         shares: one number a holder.
-        path: a new folder.
         seed: of the partition, the split and the order of rows.
 
     Raises:
@@ -261,7 +259,6 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
     """Write a new key and its certificate; return what `--json` prints.
 
     Args:
-        name: the party's.
         path: a new folder.
     """
     identity = new_identity(name)
@@ -324,7 +321,6 @@ def take_agreement(folder: Path, file: Path) -> None:
 
     Args:
         folder: the party's.
-        file: the agreement.
 
     Raises:
         DataError: it is none.

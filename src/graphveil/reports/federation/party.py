@@ -112,9 +112,7 @@ def write_predictions(folder: Path, agreement: Agreement, ids: Sequence[str], pr
     """Write predictions.csv.
 
     Args:
-        folder: where.
         agreement: names the classes.
-        ids: of the rows.
         probabilities: float32 [rows, classes].
     """
     names = [agreement.classes[place] for place in probabilities.argmax(dim=1).tolist()]

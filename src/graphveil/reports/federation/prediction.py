@@ -37,7 +37,6 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
     """Return what a prediction would send and cost, as `--json` prints it.
 
     Args:
-        agreement: of all parties.
         nodes: whom all holders shared in the run.
         people: how many joined since.
         line: between every two parties, for the seconds that messages take.
@@ -67,11 +66,7 @@ def write_prediction(
     """Write what a finished party keeps of a prediction; return what `--json` prints.
 
     Args:
-        folder: the party's.
-        party: its name.
         name: of the prediction.
-        agreement: of all parties.
-        predicted: the result.
         seconds: how long it took.
     """
     setting, here = agreement.setting, folder / PREDICTIONS / name

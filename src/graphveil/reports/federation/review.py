@@ -47,7 +47,6 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
     """Return an agreement as `--json` prints it, beside what it changes.
 
     Args:
-        folder: the party's.
         file: the agreement; None is the one in the folder.
 
     Raises:
@@ -85,7 +84,6 @@ def note_reviewed(folder: Path, agreement_hash: str) -> None:
     """Note in a party's folder that an agreement was reviewed there.
 
     Args:
-        folder: the party's.
         agreement_hash: hexadecimal.
     """
     notes = {**_notes(folder), agreement_hash: datetime.now(UTC).isoformat(timespec="seconds")}
@@ -96,8 +94,6 @@ def require_reviewed(folder: Path, data: bytes, file: Path | None = None) -> Non
     """Refuse an agreement that was not reviewed in a party's folder.
 
     Args:
-        folder: the party's.
-        data: the agreement's bytes.
         file: where they come from, unless from the folder.
 
     Raises:

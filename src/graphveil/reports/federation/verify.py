@@ -50,7 +50,6 @@ def verified(folder: Path, other_log: Path | None = None, *, prediction: str | N
     """Return what a party's log says and where it contradicts the agreement, as `--json` prints it.
 
     Args:
-        folder: the party's.
         other_log: `transcript.jsonl` of another party, or its lines that name this one.
         prediction: its name, where the log is of one and not of the run.
 

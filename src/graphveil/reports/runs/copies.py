@@ -41,7 +41,6 @@ def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None
 
     Args:
         model: fitted on the graph.
-        split: who trained, validated and tested.
     """
     shared = shareable(model, graph)
     # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
