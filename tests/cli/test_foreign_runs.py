@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 
 from graphveil.privacy.accounting import limits
 from tests.cli.conftest import Answer, Terminal
-from tests.fuzz.targets import old_run, people, run_of
+from tests.fuzz.targets import people, run_of
 
 
 def changed(trained: Path, out: Path, **entries: Any) -> Path:
-    """A run of an older version, whose result says something else."""
-    file = old_run(trained, out) / "result.json"
+    """A copy of a run whose result says something else."""
+    file = Path(shutil.copytree(trained, out)) / "result.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
     return out
 
@@ -92,13 +92,12 @@ def test_a_run_above_the_limit_is_read_and_no_new_one_is_made(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: Path, method: str
 ) -> None:
     monkeypatch.setattr(limits, "LARGEST_EPSILON", 1e9)
-    old = old_run(run_of(method, data, tmp_path / "run", *RUNS[method]), tmp_path / "old")
+    run = run_of(method, data, tmp_path / "run", *RUNS[method])
     monkeypatch.undo()
-    for run in (tmp_path / "run", old):
-        for words in (("predict", run, data), ("compare-runs", run, "--json"), ("report", run)):
-            answer = type_in(*words)
-            assert answer.code == 0, answer.err
-        assert "300" in (run / "card.md").read_text()
+    for words in (("predict", run, data), ("compare-runs", run, "--json"), ("report", run)):
+        answer = type_in(*words)
+        assert answer.code == 0, answer.err
+    assert "300" in (run / "card.md").read_text()
     answer = type_in("train", method, data, *RUNS[method])
     assert answer.code == 2
     assert "300 hides nothing" in answer.err

@@ -10,7 +10,7 @@ from tests.fuzz import harness, targets
 
 pytestmark = pytest.mark.slow
 NAMES = (
-    *("own csv", "own sparse", "own parquet", "undeclared", "sources", "release", "run", "old run"),
+    *("own csv", "own sparse", "own parquet", "undeclared", "sources", "release", "run"),
     *("model lpgnn", "model label-pool", "model class-sums", "model solitude", "model blink", "model dprr"),
     *("model link-beliefs", "model label-propagation", "model gap", "model progap", "model dp-mlp", "model heterorr"),
     *("ledger beside", "set npz rows", "set musae", "set saint", "set university"),

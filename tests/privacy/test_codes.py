@@ -12,8 +12,8 @@ from graphveil.errors import InputError
 from graphveil.privacy.statement.assumption import Assumption, assume, names_in, other_assumption
 from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 from graphveil.privacy.statement.observer import OBSERVER_CODES, Observer, other_observer
-from graphveil.privacy.statement.old_texts import assumption_of, observer_of
 from graphveil.privacy.statement.registry import CODES, explained
+from graphveil.privacy.statement.texts import assumption_of, observer_of
 from graphveil.privacy.statement.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
 from tests.pages import generated
 

@@ -107,27 +107,21 @@ def test_round_trip_through_json(epsilon: float) -> None:
     assert Guarantee.from_dict(json.loads(stored)) == whole
 
 
-def without_codes(fields: dict[str, Any]) -> dict[str, Any]:
-    """What versions kept that had no codes."""
-    parts = [without_codes(part) for part in fields["parts"]]
-    return {name: value for name, value in fields.items() if name not in CODES} | {"parts": parts}
-
-
-def test_texts_without_codes_are_read_as_they_were() -> None:
+def test_codes_stand_beside_texts() -> None:
     whole = compose([guarantee(unit=USER_FEATURES), guarantee(assumes=(ONCE, other_assumption("the moon is full")))])
     fields = whole.to_dict()
     assert fields["unit"] == "one user's whole feature vector and one user's label"
     codes = ["classes-public", "reports-once", "other"]
     assert [fields[name] for name in CODES] == ["one-user-features+one-user-label", "server", codes]
-    assert Guarantee.from_dict(without_codes(fields)) == whole
+    for name in CODES:
+        with pytest.raises(InputError, match=f"fields missing: {name}"):
+            Guarantee.from_dict({key: value for key, value in fields.items() if key != name})
 
 
 def test_a_text_that_nobody_knows_is_kept() -> None:
-    old = without_codes(guarantee().to_dict()) | {"unit": "one dog", "against": "all cats", "assumes": ["it rains"]}
-    parsed = Guarantee.from_dict(old)
-    assert parsed.to_dict()["unit_code"] == parsed.to_dict()["against_code"] == "other"
-    assert without_codes(parsed.to_dict()) == old
-    assert Guarantee.from_dict(parsed.to_dict()) == parsed
+    texts = {"unit": "one dog", "against": "all cats", "assumes": ["it rains"]}
+    fields = guarantee().to_dict() | texts | dict(zip(CODES, ("other", "other", ["other"]), strict=True))
+    assert Guarantee.from_dict(fields).to_dict() == fields
 
 
 CONTRADICTIONS: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Meaning is read from values: only `privacy/statement/old_texts.py` looks for words in what a guarantee prints."""
+"""Meaning is read from values: only `privacy/statement/texts.py` looks for words in what a guarantee prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphveil.privacy.statement.registry import CODES
 from tests import source
 
 SOURCE = Path(__file__).parents[2] / "src" / "graphveil"
-READER = SOURCE / "privacy" / "statement" / "old_texts.py"
+READER = SOURCE / "privacy" / "statement" / "texts.py"
 #: What makes a text of a value: `unit.text`, `against.text`, `fact.sentence`, `guarantee.sentence()`, `str(unit)`.
 TEXTS = {"text", "sentence"}
 VALUES = {"unit", "against", "assumes"}

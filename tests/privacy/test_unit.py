@@ -7,7 +7,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.privacy.statement import unit
 from graphveil.privacy.statement.guarantee import not_a_person
-from graphveil.privacy.statement.old_texts import unit_of
+from graphveil.privacy.statement.texts import unit_of
 from graphveil.privacy.statement.unit import SIMPLE_UNITS, UNIT_CODES, ProtectedUnit, other_unit, together
 
 #: The texts that files of earlier versions hold; they never change.

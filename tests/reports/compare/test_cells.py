@@ -14,6 +14,7 @@ import pytest
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.files.outputs import Output
+from graphveil.reports.base.files import sealed
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
 from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing
@@ -55,7 +56,7 @@ def test_every_method_takes_part_in_its_own_axes() -> None:
     assert Cell("a/../b", {"x y": "<|>"}, 0).file == "a_.._b__x_y-___" + "__seed-0.json"
 
 
-@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("resealed", [True, False])
 @pytest.mark.parametrize(
     "forge",
     [
@@ -64,8 +65,10 @@ def test_every_method_takes_part_in_its_own_axes() -> None:
         lambda result: result["ledger"].update(spends=[]),
     ],
 )
-def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: Path, forge: Any, sealed: bool) -> None:
-    """Also where its hash was taken away, as in files of older versions, which have none."""
+def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(
+    tmp_path: Path, forge: Any, resealed: bool
+) -> None:
+    """Also where its hash was made anew."""
     folder, comparison = tmp_path / "cmp", compared()
     output = Output(folder)
     open_folder(comparison, output)
@@ -73,10 +76,10 @@ def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: 
     file = folder / "cells" / next(comparison.cells()).file
     content = json.loads(file.read_text())
     forge(content["result"])
-    if not sealed:
+    if resealed:
         del content["sha256"]
-    file.write_text(json.dumps(content))
-    with pytest.raises(ModelFileError, match="was changed" if sealed else "claims more than"):
+    file.write_text(sealed(content) if resealed else json.dumps(content))
+    with pytest.raises(ModelFileError, match="claims more than" if resealed else "was changed"):
         run_missing(comparison, output, record_of)
 
 

@@ -63,7 +63,7 @@ from graphveil.methods.links.denoisers import SoftTopology, denoise
 from graphveil.methods.links.entries import DENOISERS, LINK_METHODS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
-from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch

@@ -76,7 +76,7 @@ from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
-from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch

@@ -16,13 +16,13 @@ from graphveil.files.serial import number_to_json
 from graphveil.privacy.accounting.printed import rounded_up, rounded_up_to
 from graphveil.privacy.statement.assumption import Assumption
 from graphveil.privacy.statement.observer import Observer
-from graphveil.privacy.statement.old_texts import assumption_of, observer_of, unit_of
+from graphveil.privacy.statement.texts import assumption_of, observer_of, unit_of
 from graphveil.privacy.statement.unit import ProtectedUnit
 
 RELATIONS: Final = ("replace", "add/remove")
 MODELS: Final = ("local", "central", "vertical")
 
-#: Fields of a file that state a code beside each text; files of earlier versions have none of them.
+#: Fields of a file that state a code beside each text.
 _CODES: Final = ("unit_code", "against_code", "assumes_codes")
 
 _RELEASE: Final = {"local": "each report", "central": "everything released", "vertical": "every exchange"}
@@ -121,16 +121,12 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`, also of earlier versions, which kept texts and no codes.
+        """The inverse of `to_dict`.
 
         Raises:
-            InputError: a field is missing, unknown or invalid, some codes are missing, or a code contradicts the text
-                beside it.
+            InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
         """
-        names = set(cls.__dataclass_fields__)
-        # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
-        coded = isinstance(fields, Mapping) and any(name in fields for name in _CODES)
-        require_fields("guarantee", fields, names | set(_CODES) if coded else names)
+        require_fields("guarantee", fields, {*cls.__dataclass_fields__, *_CODES})
         # A text is a sequence of letters to Python: taken for a list, it would become one assumption a letter.
         assumes, parts = fields["assumes"], fields["parts"]
         if not isinstance(assumes, list | tuple):
@@ -151,9 +147,8 @@ class Guarantee:
             assumes=tuple(assumption_of(sentence) for sentence in assumes),
             parts=tuple(cls.from_dict(part) for part in parts),
         )
-        if coded:
-            # Text and codes may not disagree: whoever edits one of them is noticed.
-            _require_codes(fields, guarantee)
+        # Text and codes may not disagree: whoever edits one of them is noticed.
+        _require_codes(fields, guarantee)
         return guarantee
 
 

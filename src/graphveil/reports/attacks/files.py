@@ -12,7 +12,6 @@ from graphveil.files.reading import read_json
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.card import Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.files import unsealed
-from graphveil.reports.base.parts import PUBLIC
 from graphveil.reports.base.text import percent
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     attacks = {}
     for file in files:
         try:
-            # Folders with two parts come from versions that always sealed: there a missing hash was taken out.
-            content = unsealed(read_json(file), file, required=(folder / PUBLIC).is_dir())
+            content = unsealed(read_json(file), file)
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error

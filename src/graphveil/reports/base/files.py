@@ -31,18 +31,15 @@ def sealed(content: Mapping[str, Any]) -> str:
     return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
 
 
-def unsealed(content: Mapping[str, Any], file: Path, *, required: bool = False) -> dict[str, Any]:
-    """Return what `sealed` was given, from the content of its file.
+def unsealed(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """Return what `sealed` was given.
 
     Args:
-        required: whether a file without a hash, as older versions wrote it, is refused.
-
-    Raises:
-        ModelFileError: the file was changed.
+        content: of the file.
+        file: for the ModelFileError, where it was changed.
     """
     plain = {name: value for name, value in content.items() if name != _SEAL}
-    # Without a required hash, an older file without one counts as unchanged.
-    if content.get(_SEAL, None if required else _hash(plain)) != _hash(plain):
+    if content.get(_SEAL) != _hash(plain):
         remedy = "put the file back as it was written, or remove it to have it made again"
         raise ModelFileError("was changed since it was written", where=str(file), remedy=remedy)
     return plain

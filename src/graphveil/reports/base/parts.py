@@ -5,7 +5,7 @@
 
 Each part lists the SHA-256 of its files in `digests.json`; the model carries a hash of its own, of the guarantee and of
 the ledger it was saved with.  Editing one file is noticed, a forger who writes all of them anew is not: nothing is
-signed.  Old run folders have one part, and only the model's hash.
+signed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ README = "README.md"
 #: Who may read the maker's own files: nobody else.
 OWN = 0o600
 REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
-_OLD_NAMES: Final = (MODEL, LEDGER)
+_LINKED: Final = (MODEL, LEDGER)
 
 
-def public_part(run: Path) -> Path:
-    """Return where the model of a run lies: its public part, or the folder itself where it has no parts."""
-    inside = run / PUBLIC
-    return inside if inside.is_dir() else run
+def public_part(folder: Path) -> Path:
+    """Return where a model lies: in the public part of a run, or in the folder itself where that is no whole run."""
+    inside = folder / PUBLIC
+    return inside if inside.is_dir() or (folder / RESULT).is_file() else folder
 
 
 def is_public_part(folder: Path) -> bool:
@@ -67,23 +67,21 @@ def checked(run: Path) -> CheckedRun:
     # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
     # both.
     public = public_part(run)
-    split = public != run or is_public_part(run)
+    of_a_run = public != run or is_public_part(run)
     facts = read_method(public)[1]
     ledger = _ledger_of(facts, public)
     # A model on its own may lack a ledger file; a run never does.
-    if split or (run / RESULT).is_file():
+    if of_a_run:
         _require(public / LEDGER)
     # The file must continue the model's own ledger: one that starts anew would hide what was spent.
     paid = LedgerFile(public / LEDGER).open(ledger).detached()
     guarantee = _guarantee_of(facts, public)
-    if split:
+    if of_a_run:
         require_unchanged(public, (ABOUT, GUARANTEE))
         _require_same(read_object(public / GUARANTEE), guarantee, public / GUARANTEE, cut_off=is_cut_off(public))
     if (run / RESULT).is_file():
-        # Runs of older versions have no digests: there only contents are compared.
-        if public != run:
-            require_unchanged(run, (RESULT, METRICS, CONFIG))
-            _require_one_content(run, public)
+        require_unchanged(run, (RESULT, METRICS, CONFIG))
+        _require_one_content(run, public)
         _check_result(run / RESULT, guarantee, ledger, cut_off=is_cut_off(run))
     return CheckedRun(guarantee, paid)
 
@@ -120,9 +118,9 @@ def save_public_model(model: Estimator, public: Path) -> None:
     model.keep(save_method(public, kind, public_facts, tensors, mode=0o666))
 
 
-def link_old_names(run: Path) -> None:
-    """Link the model and the ledger from where runs without parts had them, where the system has links."""
-    for name in _OLD_NAMES:
+def link_public_files(run: Path) -> None:
+    """Link the model and the ledger of the public part beside the maker's own files, where the system has links."""
+    for name in _LINKED:
         place = run / name
         if place.is_symlink():
             continue
@@ -199,7 +197,7 @@ def _check_result(file: Path, guarantee: Guarantee, ledger: Ledger, *, cut_off: 
 
 
 def _require_same(stored: Any, guarantee: Guarantee, file: Path, *, cut_off: bool) -> None:
-    """Refuse another guarantee than the model's, whether or not the version that wrote it stated codes."""
+    """Refuse another guarantee than the model's."""
     try:
         content: Any = Guarantee.from_dict(stored).to_dict()
     except (TypeError, ValueError, GraphveilError):
@@ -230,8 +228,8 @@ def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
 
 
 def _require_one_content(run: Path, public: Path) -> None:
-    """Refuse a second model or ledger under the old name, where a copy of the folder turned links into files."""
-    for name in _OLD_NAMES:
+    """Refuse another model or ledger in the place of a link, where a copy of the folder turned links into files."""
+    for name in _LINKED:
         if (run / name).is_file() and (run / name).read_bytes() != (public / name).read_bytes():
             raise ModelFileError(f"is not the one in {PUBLIC}", where=str(run / name), remedy="remove it")
 

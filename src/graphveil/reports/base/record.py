@@ -28,7 +28,6 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
     """
     try:
         mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
-        # Runs of earlier versions say nothing of how their intervals were found.
         return Interval(mean, low, high, tuple(float(run) for run in content["runs"]), str(content.get("kind", "")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"no interval: {content!r}", allowed="mean, low, high, runs as numbers") from error
@@ -40,7 +39,7 @@ class RunRecord:
 
     Attributes:
         options: the choices of the run that are no setting: seed, repeats, device. notes: what to mind when reading it.
-        history: one list of epoch rows per repeat. built: the method really run, "" where an older version did not say.
+        history: one list of epoch rows per repeat. built: the method really run.
     """
 
     method: str
@@ -148,7 +147,7 @@ class RunRecord:
                 created=str(content["created"]),
                 version=str(content["version"]),
                 run=content.get("run"),
-                built=str(content.get("built", "")),
+                built=str(content["built"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not the record of a run ({type(error).__name__}: {error})") from error
@@ -157,7 +156,7 @@ class RunRecord:
 def _scores(content: Mapping[str, Any]) -> Scores:
     """Return the scores of a stored record; raises KeyError, TypeError or ValueError for anything else."""
     for best, among in (("best_control", "controls"), ("best_rival", "rivals")):
-        if content.get(best) is not None and content[best] not in content.get(among, {}):
+        if content[best] is not None and content[best] not in content[among]:
             raise ValueError(f"{best} is none of the {among}")
     ceiling, lift = (None if content[key] is None else interval_from_dict(content[key]) for key in ("ceiling", "lift"))
     return Scores(
@@ -166,8 +165,8 @@ def _scores(content: Mapping[str, Any]) -> Scores:
         ceiling=ceiling,
         best_control=content["best_control"],
         lift=lift,
-        rivals={str(name): interval_from_dict(item) for name, item in content.get("rivals", {}).items()},
-        best_rival=content.get("best_rival"),
+        rivals={str(name): interval_from_dict(item) for name, item in content["rivals"].items()},
+        best_rival=content["best_rival"],
     )
 
 

@@ -13,8 +13,6 @@
 ``card.md``, ``.html``        the card with results, and with the attacks that ``attack-<name>.json`` remember
 ``report.html``               the report, one page that needs no network; ``picture.json`` is the graph in it
 ============================= =============================================================================
-
-Folders that older versions wrote have all of it in one place; they are read, and predicted from, as they are.
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ from graphveil.files.outputs import Output, Say
 from graphveil.files.reading import read_json, read_json_lines
 from graphveil.files.serial import toml_value
 from graphveil.files.writing import room_for
-from graphveil.methods.base.storage import DIGESTS
 from graphveil.methods.registry import files_of
 from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger
@@ -301,18 +298,12 @@ def _write(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str
     """Write both parts; `fixed` are the files that never change again."""
     public = parts.public_part(folder)
     result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
-    if public == folder:  # of an older version
-        write_text(folder / parts.RESULT, result[parts.RESULT])
-        model.save(folder)
-        write_text(folder / parts.LEDGER, _ledger_json(record.privacy.ledger, record.privacy.guarantee))
-        _write_pages(record, folder)
-        return
     # The inner part is written inside the outer block, so an interrupted run is recognised from either side.
     with parts.writing_part(folder, result, mode=parts.OWN):
         _write_public(About.of(record), model, public)
     own = _OWN_COLLECTED if ESTIMATED in record.notes else _OWN_README
     parts.write_with_mode(folder / parts.README, _readme(record.privacy.guarantee, own, _OWN_VOID))
-    parts.link_old_names(folder)
+    parts.link_public_files(folder)
     _write_pages(record, folder)
 
 
@@ -342,8 +333,7 @@ def _picture(folder: Path) -> Picture | None:
         ModelFileError: it is damaged, or was changed.
     """
     file = folder / PICTURE
-    # Versions that drew no picture are known by their folders: without digests nothing vouches for one.
-    if not file.is_file() or not (folder / DIGESTS).is_file():
+    if not file.is_file():
         return None
     parts.require_unchanged(folder, (PICTURE,))
     try:
@@ -394,8 +384,7 @@ def _write_pages(record: RunRecord, folder: Path) -> None:
     contents = {**pages(run_card(record, attacks)), REPORT: page_html(record, attacks, _picture(folder))}
     for name, content in contents.items():
         parts.write_with_mode(folder / name, content)
-    if parts.public_part(folder) != folder:
-        _write_public_card(About.of(record), parts.public_part(folder))
+    _write_public_card(About.of(record), parts.public_part(folder))
 
 
 def _write_public_card(about: About, public: Path) -> None:

@@ -99,7 +99,6 @@ def no_graph(why: str, where: Path) -> InputError:
 
 def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
     source, stored_root = str(record.options.get("source", record.data)), _root(record.options)
-    # Runs of older versions keep what was typed, which may be a folder as seen from another one.
     if not is_name(source) and not Path(source).is_dir():
         raise InputError(f"its graph lay in {source}, and is not there", where=str(record.run), remedy=_REMEDY)
     return source, stored_root if root is None else root

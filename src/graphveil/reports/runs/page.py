@@ -61,7 +61,7 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
 
     Args:
         attacks: attack -> attacked -> result.
-        picture: the maker's own copy; None for a run of an older version.
+        picture: the maker's own copy, if there is one.
     """
     content = {**_content(record), **_attacked(record, attacks), **_drawn(picture)}
     return rendered("report.html.j2", **content)

@@ -27,7 +27,7 @@ from graphveil.errors import BudgetError
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.people.one_process import OneProcess
 from graphveil.privacy import Assumption, Budget, Guarantee, Ledger, Spend, assume
-from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.late import Tensor, torch
 
 

@@ -22,7 +22,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, node_names
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.privacy.ledger import ONE_COPY
-from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.late import Tensor, torch
 
 Identity = Literal["same", "other"]

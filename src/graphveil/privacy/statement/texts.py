@@ -1,4 +1,4 @@
-"""Texts of a guarantee read back as values: files of earlier versions state texts alone, new ones codes beside them.
+"""Texts of a guarantee read back as values; files state codes beside them, and the two may not contradict each other.
 
 This is the one place that reads meaning from words, and it knows a text only where it is exactly what the value it
 becomes would print. Everything else is kept as "other": nothing is concluded from it.
