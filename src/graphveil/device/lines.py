@@ -33,9 +33,7 @@ _NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
-    """Answer every line, a JSON object with `op` and its arguments (bytes are UTF-8); later lines name a verified task
-    by its hash.
-    """
+    """Answer every line, an object of `op` and arguments (bytes are UTF-8); a verified task is named by its hash."""
     client = Client()
     for line in lines:
         try:

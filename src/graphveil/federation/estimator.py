@@ -196,8 +196,7 @@ class VFGNN:
         return self._fitted().schema
 
     def save(self, path: str | Path) -> Path:
-        """Write the label holder's result to one safetensors file: no weights, no messages, no raw data; return its
-        path.
+        """Write the label holder's result to one safetensors file, no weights, messages or raw data; return its path.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.

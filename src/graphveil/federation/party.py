@@ -54,8 +54,7 @@ _MIN_ROOM = 1 << 26
 
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
-    """Return a holder's part of the rows that all share, in their order; edges to nodes that not everybody has are
-    dropped.
+    """Return a holder's part of the rows that all share, in their order, with the edges among them.
 
     Args:
         graph: of the holder's own folder.
@@ -168,8 +167,7 @@ def holder_program(
     memory: Memory | None = None,
     progress: ProgressCallback = lambda step: None,
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
-    """Align the ids, then run the mode's program; return the graph's rows in the order that all share, int64 [n], the
-    label holder's head and the program's result.
+    """Align ids and run the mode's program; return the aligned rows int64 [n], the label holder's head, the result.
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.

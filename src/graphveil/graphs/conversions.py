@@ -242,8 +242,7 @@ def from_networkx(
 
 
 def to_pyg(graph: Graph) -> Data:
-    """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts of the graph: raw
-    data.
+    """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts: raw data.
 
     Args:
         graph: its features may be sparse: the copy then needs 4 n d bytes for them, and shares everything else.

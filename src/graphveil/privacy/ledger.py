@@ -126,8 +126,7 @@ class Ledger:
         return cls(tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items()))
 
     def spend(self, *spends: Spend) -> Ledger:
-        """The ledger after a step made of `spends`; the whole step is checked first. The ledger at hand is still the
-        old one.
+        """The ledger after a step made of `spends`, which is checked whole; the ledger at hand stays the old one.
 
         Raises:
             BudgetError: a part has no budget or would exceed it.

@@ -22,9 +22,7 @@ from graphveil.privacy.ledger import Budget, Ledger
 
 
 class LedgerFile:
-    """The account of one folder, an `Account` for the ledgers it opens; where its file is missing, the first spend
-    makes it.
-    """
+    """The account of one folder, an `Account` for the ledgers it opens; the first spend makes a missing file."""
 
     def __init__(self, path: Path) -> None:
         # Resolved once: after a change of folder a relative path would name another ledger, with the whole budget left.
@@ -43,8 +41,7 @@ class LedgerFile:
         return replace(stored, account=self)
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
-        """Put on disk what `paid` has beyond `previous`; return everything on disk then, spends of others included.
-        Nothing was spent in each case.
+        """Put on disk what `paid` has beyond `previous`; return everything on disk then. A refusal has spent nothing.
 
         Args:
             previous: what the caller knew before spending.
@@ -129,7 +126,6 @@ def begins(stored: Ledger, earlier: Ledger) -> bool:
 
 def continues(stored: Ledger, earlier: Ledger) -> bool:
     """Whether `stored` begins with the spends of `earlier`, and differs in budgets only for what was spent since.
-    Returns False where a budget shrank, or changed without a spend that needed it.
 
     Args:
         stored: the later one, such as a file's.

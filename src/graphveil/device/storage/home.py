@@ -269,8 +269,7 @@ class Home:
         write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
-        """Return a task with its enrolment and the device's keys, by its hash or the beginning of it; None: the only
-        task.
+        """Return a task with its enrolment and keys, by its hash or the beginning of it; None: the only task.
 
         Raises:
             DeviceError: `enrolment`, where there is none or more than one.

@@ -179,8 +179,7 @@ class DeviceLedger:
         self._seal(whole + line.encode() + b"\n")
 
     def seal(self) -> None:
-        """Seal all complete lines, including one that a crash left unsealed. A line without a seal could be removed
-        after its report has left, and nobody would notice.
+        """Seal all complete lines, also one that a crash left unsealed: it could be removed after its report has left.
 
         Raises:
             DeviceError: `ledger`, as `booked`.

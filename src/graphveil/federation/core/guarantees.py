@@ -70,9 +70,7 @@ def _delta(setting: Setting) -> float:
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:
-    """Return a holder's ledger after `rounds` publications; its budgets are rows (or people, where they are the unit)
-    and labels, without spends where nothing is protected.
-    """
+    """Return a holder's ledger after `rounds` publications, of rows (or people) and labels; no spends without noise."""
     delta, unit = _delta(setting), "people" if setting.person else "rows"
     budgets = Ledger.open({unit: (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
     spends = []

@@ -102,8 +102,7 @@ class Publisher:
         return self.publication.spent(len(self.seen))
 
     def count(self, name: str) -> None:
-        """Count a publication before it is made, by a digest of all that the rows depend on, hexadecimal; one that was
-        counted before costs nothing.
+        """Count a publication before it is made, by a hexadecimal digest of all that its rows depend on; again is free.
 
         Raises:
             BudgetError: for more publications than were paid for.

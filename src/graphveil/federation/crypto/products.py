@@ -196,8 +196,7 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
 def multiply(
     masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
 ) -> Program[dict[Product, Tensor]]:
-    """Multiply private matrices with other holders' matrices; return product -> this holder's share [outer, width], for
-    the products that it takes part in.
+    """Multiply private matrices with other holders' matrices; return product -> this holder's share [outer, width].
 
     Args:
         masked: of the set-up.

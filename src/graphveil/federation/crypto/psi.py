@@ -192,8 +192,7 @@ def align(
     memory: Memory | None = None,
     progress: ProgressCallback = lambda step: None,
 ) -> Program[Tensor]:
-    """Intersect the holders' ids; return the rows of this holder's nodes that all have, in the order that all share,
-    int64 [n].
+    """Intersect the holders' ids; return the rows of this holder's nodes that all have, in one order, int64 [n].
 
     Args:
         roster: all holders; blinded ids go round in their order.

@@ -50,8 +50,7 @@ def calibrate(
     accountant: AccountantName = "pld",
     tolerance: float = 1e-6,
 ) -> float:
-    """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`. Returns a noise level whose
-    epsilon, by the same accountant, does not exceed the target.
+    """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`, by the same accountant.
 
     Args:
         event_of: the event for a noise level; more noise must cost less.
@@ -157,8 +156,8 @@ def calibrate_pipeline(
     reserved: float = 0.0,
     tuning: RepeatAndSelect | None = None,
 ) -> CalibratedPipeline:
-    """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta). Returns
-    the noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
+    """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta): exact for
+    stacks of Gaussians, else within 0.02 % of epsilon below the target.
 
     Args:
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1) and declared, not computed from data.
@@ -233,8 +232,8 @@ def _search(
 
 
 def least_factor(cost: Callable[[float], float], target: float, start: float) -> tuple[float, float]:
-    """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor. Secant
-    steps on logarithms, kept inside a bracket. Returns the factor and its cost, which is never above the target.
+    """A factor with `cost(factor)` just below `target`, never above it, and that cost: secant steps on logarithms,
+    kept inside a bracket.
 
     Args:
         cost: epsilon that a factor on all noise costs; falls as the factor grows.

@@ -131,8 +131,7 @@ class ChangedSamples(SampledPart):
         return float(_deltas(self.shares, sigma, np.array([epsilon]))[0])
 
     def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
-        """All steps as a distribution of privacy losses on multiples of `grid`, from above ("connect the dots").
-        Returns a distribution that dominates the true one.
+        """All steps as losses on multiples of `grid`, from above ("connect the dots"): they dominate the true ones.
 
         Args:
             sigma: standard deviation of the noise over the clipping norm.

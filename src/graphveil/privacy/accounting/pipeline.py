@@ -226,8 +226,7 @@ Noise = Mapping[str, tuple[float, ...]]
 
 
 def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
-    """Everything the pipeline releases, as one dp-accounting event. The Gaussian releases stand in it as the one
-    Gaussian to which they compose exactly.
+    """Everything the pipeline releases as one dp-accounting event; Gaussians stand in it as the one they compose to.
 
     Args:
         parts: everything that reads private data, each with a name of its own.

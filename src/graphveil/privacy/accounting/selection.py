@@ -145,8 +145,7 @@ class Allowance:
 
 
 def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowance:
-    """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians. Returns
-    Renyi orders, what one trial may cost at each, and the Gaussian that costs that.
+    """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians.
 
     Args:
         epsilon: of the whole tuning, above 0 and finite.

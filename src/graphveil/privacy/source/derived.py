@@ -138,8 +138,8 @@ _BLOCKS: Final = b"graphveil/block-noise/1"
 
 @dataclass(frozen=True)
 class BlockKey:
-    """What a worker needs for the noise of one block, and of no other: whoever has `key` can take that noise off.
-    `void` says why the noise protects nobody, or is None.
+    """What a worker needs for the noise of one block alone: whoever has `key` can take it off. `void`: why it protects
+    nobody, or None.
     """
 
     key: builtins.bytes = field(repr=False)

@@ -116,8 +116,7 @@ class SecureRandomness(Stream):
 
 
 class SeededRandomness(Stream):
-    """The same stream for the same seed, any integer: for tests and benchmarks. Who knows the seed can remove the
-    noise.
+    """The same stream for the same seed, any integer: for tests and benchmarks. Who knows it can remove the noise.
 
     >>> from graphveil.privacy import SeededRandomness
     >>> bool((SeededRandomness(7).uint64(3) == SeededRandomness(7).uint64(3)).all())

@@ -34,8 +34,7 @@ EYES = "each row is for that person's eyes alone: epsilon is what everybody else
 
 
 def check_file(path: Path | None, where: str = "--out") -> None:
-    """Raise UsedPathError for a file that exists, InputError for a name ending in neither .csv nor .parquet, or no
-    folder.
+    """Refuse a file that exists (UsedPathError), another ending than .csv and .parquet, or no folder (InputError).
 
     Args:
         path: None: nothing is to be written.

@@ -340,8 +340,7 @@ def take_agreement(folder: Path, file: Path) -> None:
 
 
 def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
-    """Add the signature of the key in a folder to the agreement there, and those in files of other parties; return who
-    has signed.
+    """Add the signature of a folder's key to its agreement, and those in other parties' files; return who has signed.
 
     Args:
         folder: the party's, with its key.

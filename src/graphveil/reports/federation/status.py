@@ -109,8 +109,7 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Return where a party stands, what has left its machine and arrived there, its predictions, and which certificates
-    end soon.
+    """Return where a party stands, what it sent and received, its predictions, and which certificates end soon.
 
     Raises:
         DataError: it has not started, or a file is missing or damaged.

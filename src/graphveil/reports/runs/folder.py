@@ -176,8 +176,8 @@ def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitSt
 
 
 def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None) -> None:
-    """Save a model again after a prediction that cost something, and bring the run's result and pages up to date; where
-    that may not be written to any more, the model with all it remembers goes beside it.
+    """Save a model again after a paid prediction, and bring the run up to date; where that may not be written to any
+    more, the model with all it remembers goes beside it.
 
     Args:
         model: what :func:`open_model` gave; its spends are on disk already.
