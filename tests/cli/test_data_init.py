@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.cli.data.questions import Interview
+from graphveil.cli.data.declaring import Interview
 from tests.cli.conftest import Terminal
 
 TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"

@@ -86,7 +86,7 @@ class Task:
                 the thresholds lose more than the stated epsilons.
         """
         facts, key = signed(data, "task", TASK)
-        digest = task_hash(facts, key)
+        digest = hashlib.sha256(to_sign(TASK, key, facts)).digest()
         if expected is not None and digest != expected:
             raise DeviceError("wrong-hash", f"its hash is {digest.hex()}, and it is signed by {short_key(key)}")
         if set(facts) != _FACTS:
@@ -188,15 +188,6 @@ class Opening:
         if not 1 <= joined <= self.epoch:
             raise DeviceError("bad-opening", f"epoch {joined} has not opened")
         return self.nonces[joined - 1]
-
-
-def task_hash(facts: Mapping[str, object], key: bytes) -> bytes:
-    """Return the hash that identifies a task.
-
-    Args:
-        key: the organiser's, 32 bytes: the same facts under another key are another task.
-    """
-    return hashlib.sha256(to_sign(TASK, key, facts)).digest()
 
 
 def to_sign(purpose: bytes, key: bytes, value: Mapping[str, object]) -> bytes:

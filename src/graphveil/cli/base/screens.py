@@ -143,16 +143,11 @@ def _loud(text: str) -> Text:
 
 def _scores(record: RunRecord) -> Table:
     table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
-    scores = record.scores
-    table.add_row(record.method, percent(scores.accuracy.mean), words.interval(scores.accuracy), style="bold")
-    for name, score in sorted(scores.rivals.items(), key=lambda item: -item[1].mean):
-        mark = "best rival, same price" if name == scores.best_rival else "rival, same price"
-        table.add_row(name, percent(score.mean), words.interval(score), mark)
-    for name, score in sorted(scores.controls.items(), key=lambda item: -item[1].mean):
-        mark = "best control" if name == scores.best_control else ""
-        table.add_row(name, percent(score.mean), words.interval(score), mark)
-    if scores.ceiling is not None:
-        table.add_row("not private (ceiling)", percent(scores.ceiling.mean), words.interval(scores.ceiling), "")
+    for of in record.standings:
+        best = f"best {of.kind}" if of.best else ""
+        mark = f"{best or 'rival'}, same price" if of.kind == "rival" else best
+        style = "bold" if of.kind == "own" else None
+        table.add_row(of.name, percent(of.score.mean), words.interval(of.score), mark, style=style)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -316,8 +316,6 @@ def _count(message: Mapping[str, Any]) -> str:
 
 def finished(answer: Mapping[str, Any]) -> RenderableType:
     """A finished party: accuracy at the label holder, guarantee, messages, files."""
-    from graphveil.reports.federation.card import open_lines
-
     parts: list[RenderableType] = []
     if "accuracy" in answer:
         score = answer["accuracy"]
@@ -331,37 +329,32 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
-    sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
-    facts = [
-        *_price(answer),
-        ("Labels", _labels(answer)),
-        *_acknowledged(answer),
-        ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
-        ("Folder", answer["folder"]),
-        ("Files", ", ".join(answer["files"])),
-    ]
-    card = Path(answer["folder"]) / MARKDOWN
-    guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
-    return Group(*parts, Text(), table, Text(), guarantee, Text(), pairs(facts))
+    facts = [*_price(answer), ("Labels", _labels(answer)), *_acknowledged(answer)]
+    return Group(*parts, Text(), table, Text(), *_closing(answer, facts))
 
 
 def predicted(answer: Mapping[str, Any]) -> RenderableType:
     """A finished prediction: how many are new, what they paid, guarantee, files."""
-    from graphveil.reports.federation.card import open_lines
-
     count = "" if answer["people"] is None else f"{answer['people']:,} "
     who = f"of {count}new people, published once"
     head = Text(f"{answer['party']} has finished prediction {answer['prediction']} {who}", style="bold")
+    price = spent(answer["epsilon"], answer["epsilon"], answer["reader"]).removeprefix("epsilon ")
+    return Group(head, Text(), *_closing(answer, [("Epsilon", price)]))
+
+
+def _closing(answer: Mapping[str, Any], facts: Sequence[tuple[str, str]]) -> tuple[RenderableType, ...]:
+    """The guarantee of what has finished, its facts, and what was sent and written."""
+    from graphveil.reports.federation.card import open_lines
+
     card = Path(answer["folder"]) / MARKDOWN
     guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
     sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
-    facts = [
-        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"]).removeprefix("epsilon ")),
+    written = [
         ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
         ("Folder", answer["folder"]),
         ("Files", ", ".join(answer["files"])),
     ]
-    return Group(head, Text(), guarantee, Text(), pairs(facts))
+    return guarantee, Text(), pairs([*facts, *written])
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:

@@ -184,15 +184,24 @@ def pictured(picture: Parties) -> Section:
 def spent(ledger: Ledger) -> Section:
     if not ledger.spends:
         return Section("What was spent", (Paragraph("Nothing was spent: no noise was added."),))
-    rows = [
+    head = ("step", "unit", "mechanism", "parameters", "epsilon", "delta")
+    return Section("What was spent", (Table(head, (*spends(ledger), *totals(ledger))),))
+
+
+def spends(ledger: Ledger) -> tuple[Row, ...]:
+    return tuple(
         Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
         for s in ledger.spends
-    ]
-    for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
-        epsilon, delta = ledger.total(unit)
-        rows.append(Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True))
-    head = ("step", "unit", "mechanism", "parameters", "epsilon", "delta")
-    return Section("What was spent", (Table(head, tuple(rows)),))
+    )
+
+
+def totals(ledger: Ledger) -> tuple[Row, ...]:
+    """Return what was spent on each unit."""
+    units = {spend.unit: ledger.total(spend.unit) for spend in ledger.spends}
+    return tuple(
+        Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True)
+        for unit, (epsilon, delta) in units.items()
+    )
 
 
 def _priced(part: Guarantee, unit: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,16 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """One accuracy beside the others: its kind is "own", "rival", "control" or "ceiling"; best of its kind or not."""
+
+    name: str
+    kind: str
+    score: Interval
+    best: bool = False
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One finished training run, as printed, saved and reported; scores, privacy and cost as in `Result`.
 
@@ -61,6 +71,20 @@ class RunRecord:
         """The accuracy minus that of the best rival at the same privacy price, or None where no rival was trained."""
         scores = self.scores
         return None if scores.best_rival is None else difference(scores.accuracy, scores.rivals[scores.best_rival])
+
+    @property
+    def standings(self) -> Iterator[Standing]:
+        """Every accuracy: the run's own, rivals and controls from the best down, and the ceiling."""
+        scores = self.scores
+        yield Standing(self.method, "own", scores.accuracy)
+        for kind, best, group in (
+            ("rival", scores.best_rival, scores.rivals),
+            ("control", scores.best_control, scores.controls),
+        ):
+            for name, score in sorted(group.items(), key=lambda item: -item[1].mean):
+                yield Standing(name, kind, score, name == best)
+        if scores.ceiling is not None:
+            yield Standing("not private (ceiling)", "ceiling", scores.ceiling)
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:

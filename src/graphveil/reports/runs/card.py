@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.methods.registry import METHODS
-from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.attacks.files import AttackResults, attacks_section
@@ -144,15 +143,13 @@ def results(record: RunRecord, name: str) -> Section:
         record: of the run, or of the training on a release.
         name: what the run itself is called in the table.
     """
-    own = (name, *_scores(record.scores.accuracy))
-    rows = [Row(own, strong=True)]
-    for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
-        best = "best " if name == record.scores.best_rival else ""
-        rows.append(Row((f"{name} ({best}rival at the same privacy price)", *_scores(score))))
-    for name, score in sorted(record.scores.controls.items(), key=lambda item: -item[1].mean):
-        rows.append(Row((name + (" (best control)" if name == record.scores.best_control else ""), *_scores(score))))
-    if record.scores.ceiling is not None:
-        rows.append(Row(("not private (ceiling)", *_scores(record.scores.ceiling))))
+    rows = []
+    for of in record.standings:
+        marks = {"own": "", "rival": f" ({'best ' * of.best}rival at the same privacy price)"}
+        called = name if of.kind == "own" else of.name
+        mark = marks.get(of.kind, f" (best {of.kind})" if of.best else "")
+        cells = called + mark, text.percent(of.score.mean), words.interval(of.score)
+        rows.append(Row(cells, strong=of.kind == "own"))
     figure = words.figure(record)[0]
     figure = figure[0].upper() + figure[1:]
     sentence = (
@@ -162,10 +159,6 @@ def results(record: RunRecord, name: str) -> Section:
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
     return Section(cards.RESULTS, (caption, table, *lift, *_standing(record)))
-
-
-def _scores(score: Interval) -> tuple[str, str]:
-    return text.percent(score.mean), words.interval(score)
 
 
 def _standing(record: RunRecord) -> tuple[Paragraph, ...]:

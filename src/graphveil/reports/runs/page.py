@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import less_than_a_person
 from graphveil.reports.attacks.files import AttackResults, attacks_section
+from graphveil.reports.base import card as cards
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Row, TrustPicture, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
@@ -18,8 +18,6 @@ from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.card import About, attack_command, public_card
 from graphveil.reports.runs.picture import Drawing, Picture
-
-_CEILING = "not private (ceiling)"
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,8 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "scores": tuple(_scores(record)),
         "lead": record.lead,
         "standing": words.rival_sentence(record),
-        "spends": _spends(record),
-        "totals": _totals(record),
+        "spends": cards.spends(record.privacy.ledger),
+        "totals": cards.totals(record.privacy.ledger),
         "settings": [(key, text.value_text(value)) for key, value in {**used, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
@@ -131,47 +129,21 @@ def _curves(attacks: AttackResults) -> Iterator[tuple[str, tuple[Chart, ...]]]:
 
 
 def _bars(record: RunRecord) -> Iterator[Bar]:
-    scores = record.scores
-    yield Bar(record.method, "own", scores.accuracy)
-    for kind, group in (("rival", scores.rivals), ("control", scores.controls)):
-        for name, score in sorted(group.items(), key=lambda item: -item[1].mean):
-            yield Bar(f"{name} (rival)" if kind == "rival" else name, kind, score)
-    if scores.ceiling is not None:
-        yield Bar(_CEILING, "ceiling", scores.ceiling)
+    for of in record.standings:
+        yield Bar(f"{of.name} (rival)" if of.kind == "rival" else of.name, of.kind, of.score)
 
 
 def _scores(record: RunRecord) -> Iterator[Row]:
-    scores = record.scores
-    yield _scored(record.method, scores.accuracy, "this run", strong=True)
-    for name, score in sorted(scores.rivals.items(), key=lambda item: -item[1].mean):
-        best = " (best rival)" if name == scores.best_rival else ""
-        yield _scored(name + best, score, words.RIVAL_MEANING.get(name, "another method at the same privacy price"))
-    for name, score in sorted(scores.controls.items(), key=lambda item: -item[1].mean):
-        best = " (best control)" if name == scores.best_control else ""
-        yield _scored(name + best, score, words.CONTROL_MEANING.get(name, ""))
-    if scores.ceiling is not None:
-        yield _scored(_CEILING, scores.ceiling, "the same model on the true data, for comparison only")
-
-
-def _scored(name: str, score: Interval, meaning: str, *, strong: bool = False) -> Row:
-    return Row((name, text.percent(score.mean), words.interval(score), meaning), strong=strong)
-
-
-def _spends(record: RunRecord) -> tuple[Row, ...]:
-    return tuple(
-        Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
-        for s in record.privacy.ledger.spends
-    )
-
-
-def _totals(record: RunRecord) -> tuple[Row, ...]:
-    ledger = record.privacy.ledger
-    units = dict.fromkeys(spend.unit for spend in ledger.spends)
-    totals = ((unit, *ledger.total(unit)) for unit in units)
-    return tuple(
-        Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True)
-        for unit, epsilon, delta in totals
-    )
+    for of in record.standings:
+        meaning = {
+            "own": "this run",
+            "rival": words.RIVAL_MEANING.get(of.name, "another method at the same privacy price"),
+            "control": words.CONTROL_MEANING.get(of.name, ""),
+            "ceiling": "the same model on the true data, for comparison only",
+        }[of.kind]
+        name = f"{of.name} (best {of.kind})" if of.best else of.name
+        cells = name, text.percent(of.score.mean), words.interval(of.score), meaning
+        yield Row(cells, strong=of.kind == "own")
 
 
 def _place(share: float) -> str:
