@@ -190,12 +190,6 @@ def test_import_is_light_and_quick() -> None:
     assert done.stdout.startswith("True"), done.stdout
 
 
-def test_the_compiler_is_loaded_when_a_loop_runs() -> None:
-    script = "import graphveil.hierarchy, sys; print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 def test_public_names_are_what_can_be_imported() -> None:
     import graphveil
 

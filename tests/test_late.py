@@ -77,10 +77,25 @@ for name in ("graphs", "mechanisms", "methods", "privacy"):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_stored_attack_is_read_without_any_adversary() -> None:
-    script = (
-        "import sys; from graphveil.attacks import AttackResult, Limit; "
-        "print({'torch', 'scipy.stats', 'graphveil.attacks.influence'} & set(sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("from graphveil.attacks import AttackResult, Limit", ("torch", "scipy.stats", "graphveil.attacks.influence")),
+        ("import graphveil.hierarchy", ("numba",)),
+        (
+            "from graphveil.mechanisms import catalogue; [info.facts() for info in catalogue()]",
+            ("torch", "numpy", "scipy", "numba"),
+        ),
+        ("import graphveil.methods.registry", ("torch", "torch_geometric", "numba", "scipy", "sklearn")),
+        pytest.param(
+            # A folder is all there is; devices and collectors elsewhere have the rest.
+            "from graphveil.collection.export import export, learning, moved, reports, suspects",
+            ("sqlalchemy",),
+            marks=pytest.mark.slow,  # it loads training
+        ),
+    ],
+)
+def test_what_is_read_and_listed_loads_nothing_heavy(code: str, heavy: tuple[str, ...]) -> None:
+    script = f"import sys; {code}; print(sorted(set({heavy!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert done.stdout == "[]\n"

@@ -180,17 +180,6 @@ def test_advice_and_plans_of_private_training_load_the_accountant_alone(tmp_path
     assert loads([*ACCOUNTED, *ADVISED], tmp_path, HEAVY - ACCOUNTING) == expected
 
 
-@pytest.mark.slow  # whole commands
-def test_an_export_is_read_without_a_database() -> None:
-    """A folder is all there is; devices and collectors elsewhere have the rest."""
-    script = (
-        "import sys; from graphveil.collection.export import learning, moved, reports, suspects; "
-        "from graphveil.collection.export.export import read_export; print('sqlalchemy' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 @pytest.mark.slow  # a process of its own, which trains
 def test_no_command_on_a_graph_loads_pyg(tmp_path: Path) -> None:
     commands = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -106,12 +104,3 @@ def test_old_names_are_read_and_never_given_out() -> None:
         mechanism_named("nothing")
     with pytest.raises(InputError, match="edge-rand makes plain tensors"):
         _ = mechanism_named("edge-rand").report_type
-
-
-def test_the_catalogue_loads_nothing_heavy() -> None:
-    script = (
-        "import sys; from graphveil.mechanisms import catalogue; [info.facts() for info in catalogue()]; "
-        "print({'torch', 'numpy', 'scipy', 'numba'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -233,12 +231,3 @@ def run_of(**options: Any) -> object:
     """A run on a graph whose content nobody may look at."""
     noise = SeededRandomness(1)
     return experiment.run("lpgnn", made.sealed(made.graph()), settings={}, randomness=noise, **options)
-
-
-def test_what_methods_there_are_is_read_without_loading_any() -> None:
-    script = (
-        "import graphveil.methods.registry, sys; "
-        "print(sorted({'torch', 'torch_geometric', 'numba', 'scipy', 'sklearn'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
