@@ -88,8 +88,6 @@ def predict_party(
         if trained.rounds()[-1:] != [setting.rounds]:
             raise DataError("the run has not finished", where=str(folder), remedy="graphveil federation join")
         before = trained.load(setting.rounds)
-        if graph is not None and "people" not in before:
-            raise DataError("the run was of an earlier version", where=str(folder), remedy="run a new agreement")
         published = _published(folder / PREDICTIONS, agreement, name)
 
         def build(session: Session, run: RunContext) -> Program[Any]:

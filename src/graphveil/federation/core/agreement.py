@@ -158,8 +158,6 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     except (DataError, UnicodeDecodeError) as error:
         raise DataError(f"is not an agreement: {getattr(error, 'what', error)}", where=where) from error
     try:
-        # Files of earlier versions do not say how ids are compared: as they stand.
-        content.setdefault("ids", EXACT)
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
         low, high = (float(value) for value in content["range"])

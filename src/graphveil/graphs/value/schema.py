@@ -14,7 +14,7 @@ PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
 
 
-#: How the source of features begins that an extractor made: files of older versions have a source, and no other word.
+#: How the source of features begins that an extractor made.
 EXTRACTED = "declared with the feature extractor: "
 
 
@@ -208,7 +208,6 @@ def schema_facts(schema: GraphSchema) -> dict[str, Any]:
     """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
     facts = asdict(replace(schema, notes=(), columns=()))
     columns = [column_facts(column) for column in schema.columns]
-    # Left out where none are declared: files of such graphs are those of earlier versions.
     declared = {"columns": columns, "missing": [list(pair) for pair in schema.missing]}
     del facts["columns"], facts["missing"]
     return {**facts, **{key: value for key, value in declared.items() if value}}
