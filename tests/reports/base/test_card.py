@@ -149,8 +149,8 @@ def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
         assert "the excess was there without the secret: no leak" in text and "MORE THAN" not in text
     # On the screen too, and for the advantage alone.
     excused = anyway["linkteller"]["gap"]
-    for changes in ({}, {"limit": 1.0}, {"advantage_limit": 1.0}):
-        assert "go together; the excess was there without the secret" in " ".join(summary(replace(excused, **changes)))
+    for above in (excused, replace(excused, limit=1.0), replace(excused, advantage_limit=1.0)):
+        assert "go together; the excess was there without the secret" in " ".join(summary(above))
     within = replace(excused, limit=1.0, advantage_limit=1.0)
     luck = replace(within, advantage_limit=(excused.advantage.low + excused.advantage.mean) / 2)
     assert "above" not in " ".join(summary(within)) and summary(luck)[-1].endswith("but not significantly")
