@@ -150,7 +150,7 @@ SAID = [
     (f"{HOLDERS.partition(' --classes')[0]} --epsilon 1", "no classes"),
     (HOLDERS.replace("a=h:1=2", "a"), "NAME=HOST:PORT=COLUMNS"),
     (f"{HOLDERS} --range low", "LOW,HIGH"),
-    (f"{HOLDERS} --mode paper", "opened = true"),
+    (f"{HOLDERS} --mode paper", "acknowledge it: --set opened=true"),
     (f"{HOLDERS} --certificate a=nowhere.pem", "NAME=FILE"),
     ("federation plan RUN", "agreement.toml: is missing"),
     ("federation init --from EMPTY --out o --epsilon 1", "holds no holder1, holder2"),

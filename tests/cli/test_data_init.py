@@ -67,6 +67,8 @@ def test_what_is_open_is_one_line_and_a_draft_writes_nothing(type_in: Terminal, 
     [
         (("--column", "age"), "--column: 'age'; allowed: NAME=VALUE"),
         (("--column", "age=int:0:1"), "age: 'int:0:1' is no kind; allowed: number:LOW:HIGH"),
+        (("--column", "born=date:1990-01-01:2020-01-01"), "such as years, and declare integer:1900:2030; or leave"),
+        (("--column", "remark=text"), "list all values that there may be, as category:A,B,C"),
         (("--column", "age=integer:0:x"), "'x' is no number"),
         (("--column", "age=integer:0"), "the column 'age'"),
         (("--private", "edgs"), "private names 'edgs'"),

@@ -40,6 +40,19 @@ def test_a_prediction_of_several_labels_says_that_it_lists_the_likeliest(type_in
     assert "each node is listed under its likeliest label; all labels with p above 0.5 (--out) are what F1" in text
 
 
+def test_of_many_classes_the_screen_shows_the_largest(type_in: Terminal) -> None:
+    names = [f"c{place}" for place in range(25)]
+    Path("town").mkdir()
+    declared = f"private = []\nrange = [0, 1]\ndirected = false\nclasses = {json.dumps(names)}\n"
+    Path("town/graph.toml").write_text(declared)
+    people = [name for place, name in enumerate(names) for _ in range(25 - place)]
+    Path("town/nodes.csv").write_text("id,x,label\n" + "".join(f"{n},0,{name}\n" for n, name in enumerate(people)))
+    Path("town/edges.csv").write_text("source,target\n0,1\n")
+    text = " ".join(type_in("data", "describe", "town").out.split())
+    assert "classes c0 25, c1 24," in text and "c9 16, 15 others 1 to 15 nodes each (all: --json)" in text
+    assert type_in("data", "describe", "town", "--json").json["classes"]["c24"] == 1
+
+
 @pytest.mark.slow  # whole commands
 def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type_in: Terminal, tmp_path: Path) -> None:
     run, handed = tmp_path / "run", tmp_path / "handed"

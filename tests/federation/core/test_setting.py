@@ -87,7 +87,7 @@ def test_paper_mode_opens_no_more_than_a_quarter_unless_that_is_said() -> None:
     setting(width=74, **few)
     with pytest.raises(InputError, match="paper mode opens 75 projections of bank's 300 columns") as refusal:
         setting(width=75, **few)
-    assert "allowed: fewer than 75" in str(refusal.value) and "opened = true" in str(refusal.value)
+    assert "allowed: fewer than 75" in str(refusal.value) and "--set opened=true" in str(refusal.value)
     setting(width=75, opened=True, **few)
     with pytest.raises(InputError, match="opens 80 projections"):
         setting(width=40, **{**few, "epochs": 2})

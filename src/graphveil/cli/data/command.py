@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +51,21 @@ def describe(
 
     with working() as progress, opened(engine_choice) as engine:
         answer = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=engine))
-    emit(answer, as_json=as_json, screen=lambda: tables.described(answer))
+    emit(answer, as_json=as_json, screen=lambda: tables.described({**answer, "classes": _cut(answer["classes"])}))
+
+
+#: Of more classes than the first number a screen shows the second, the largest.
+_MANY, _SHOWN = 20, 10
+
+
+def _cut(counts: Mapping[str, int]) -> Mapping[str, object]:
+    """The nodes of each class; of many classes the largest, and the range of all others."""
+    if len(counts) <= _MANY:
+        return counts
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    rest = [count for _, count in ordered[_SHOWN:]]
+    sizes = f"{rest[-1]:,} to {rest[0]:,} nodes each (all: --json)"
+    return {**dict(ordered[:_SHOWN]), f"{len(rest):,} others": sizes}
 
 
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:

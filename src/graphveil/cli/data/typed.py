@@ -103,6 +103,15 @@ def _truth(text: str) -> bool:
     return text == "yes"
 
 
+_DATE: Final = "write dates as whole numbers, such as years, and declare integer:1900:2030; or leave the column out"
+_TEXT: Final = "list all values that there may be, as category:A,B,C; or leave the column out"
+#: What is often typed for a kind that there is none of.
+_INSTEAD: Final = {
+    **dict.fromkeys(("date", "datetime", "time", "timestamp", "day"), _DATE),
+    **dict.fromkeys(("text", "string", "str"), _TEXT),
+}
+
+
 def _kind(column: str, text: str) -> object:
     """A kind as `columns` of a graph.toml declares it, from a text such as `integer:0:120`."""
     word, _, rest = text.strip().partition(":")
@@ -115,7 +124,7 @@ def _kind(column: str, text: str) -> object:
         most, _, words = rest.partition(":")
         kind = {word: list(words_of(words)), "most": _number(most)}
     elif text.strip() != YesNo.word:
-        raise InputError(f"{text!r} is no kind", where=column, allowed=KINDS)
+        raise InputError(f"{text!r} is no kind", where=column, allowed=KINDS, remedy=_INSTEAD.get(word))
     return kind
 
 

@@ -401,7 +401,7 @@ class Setting:
                     f"paper mode opens {opened} projections of {member.name}'s {member.columns} columns: a holder "
                     "can solve for the features",
                     allowed=f"fewer than {math.ceil(RELEASE_SHARE * member.columns)}",
-                    remedy="choose mode shared-linear or individual, or acknowledge with opened = true",
+                    remedy="choose mode shared-linear or individual, or acknowledge it: --set opened=true",
                 )
 
 

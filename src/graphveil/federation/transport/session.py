@@ -45,7 +45,7 @@ WHY: Mapping[str, str] = MappingProxyType(
     {
         "message": "a message was not what was agreed",
         "peer": "another party is gone, refused it or broke the protocol",
-        "budget": "its privacy budget does not allow it to go on",
+        "budget": "it may publish nothing more: nobody is new, its data changed, or its privacy budget is spent",
         "own": "its own data, settings or files were refused",
         "fault": "a fault in its program",
     }
