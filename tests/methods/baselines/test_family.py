@@ -65,6 +65,19 @@ def test_it_is_lpgnn_without_noise(name: str) -> None:
     assert torch.equal(by_hand.predict_proba(), private.predict_proba())
 
 
+@pytest.mark.parametrize("private", [(), ("features",), ("labels",), ("edges",), ("features", "labels", "edges")])
+def test_what_is_called_public_is_what_the_graph_declares(private: tuple[str, ...]) -> None:
+    people = made.changed(graph(), private=private)
+    split = made.split_of(people)
+    network = build_method("gcn", FAST, 3).fit(people, split=split, randomness=SeededRandomness(1))
+    controls = BASELINES.controls(network, people, split, randomness=SeededRandomness(2))
+    public = controls["public-only"]()
+    if "labels" in private:
+        assert (public == 1 / 3).all()
+    else:
+        assert (public == controls["majority" if "edges" in private else "label-propagation"]()).all()
+
+
 def test_only_the_perceptron_reads_no_edges() -> None:
     assert [name for name in NAMES if "edges" not in find_method(name).reads] == ["mlp"]
     start = graph()

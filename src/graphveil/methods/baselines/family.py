@@ -47,7 +47,14 @@ class BaselineFamily(Family[PlainNetwork, LocalReports]):
         from graphveil.methods.local.controls import controls_of
         from graphveil.methods.release.controls import made_edge_controls
 
-        return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
+        controls = {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
+        private = {"labels", "edges"} & set(graph.schema.private)
+        # A plain network protects nothing, so no epsilon says what is public: the declaration does.
+        if private and "public-only" in controls:
+            classes = len(graph.schema.classes)
+            even = np.full(int(split.test.sum()), 1.0 / classes)
+            controls["public-only"] = (lambda: even) if "labels" in private else controls["majority"]
+        return controls
 
     def ceiling(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of
