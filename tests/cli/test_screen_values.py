@@ -73,7 +73,7 @@ def test_a_description_has_each_fact_of_the_answer_with_its_numbers(type_in: Ter
 
 @pytest.mark.parametrize("epsilon", [0.3])
 def test_a_plan_shows_the_noise_of_each_sum_and_the_whole_guarantee(type_in: Terminal, epsilon: float) -> None:
-    words = ("plan", "gap", "social-100", "--epsilon", epsilon)
+    words = ("plan", "gap", "social-100", "--epsilon", epsilon, "--set", "hops=2")
     answer, text = type_in(*words, "--json").json, type_in(*words).out
     sums = re.findall(r"^sum (\d+) over neighbours +(\S+) +(\S+)", text, flags=re.MULTILINE)
     assert [int(hop) for hop, _, _ in sums] == [1, 2]

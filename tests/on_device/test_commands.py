@@ -62,7 +62,7 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert all(bits is not None for bits in answers(TASK, TASK.person(3, bytes(16)), report.body))
     # Again, with other values: the same bytes, at no price.
     data.write_text('{"label": "glad"}')
-    assert run("answer", data)[1].endswith("had it already: nothing was sent, whatever you changed since\n")
+    assert run("answer", data)[1].endswith("the collector keeps your first answer, whatever you changed since\n")
     assert collector.reports == [sent, sent]
     assert run("spent")[1].endswith("epsilon 7.5 is spent; 12.5 left of 20\n")
 
@@ -242,7 +242,7 @@ def test_a_report_that_is_booked_is_sent_whatever_the_collector_says(run: Run, e
     assert run("answer", data)[0] == 0
     for content in (b'{"epoch":1,"open":false,"until":null}', b'{"epoch":1,"open":true,"until":9}'):
         enrolled.says["/epoch"] = (200, content)
-        assert "had it already" in run("answer", data)[1]
+        assert "nothing new was sent" in run("answer", data)[1]
     assert len(set(enrolled.reports)) == 1 and len(enrolled.reports) == 3
 
 

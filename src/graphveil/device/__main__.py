@@ -262,7 +262,8 @@ def _answer(args: argparse.Namespace) -> Iterator[str]:
     args.stands = refusals.BOOKED
     yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     code = Remote(enrolment.url).send(report)
-    yield "sent" if code == "accepted" else "the collector had it already: nothing was sent, whatever you changed since"
+    again = "nothing new was sent: the collector keeps your first answer, whatever you changed since"
+    yield "sent" if code == "accepted" else again
 
 
 def _require_open(remote: Remote, home: Home, task: Task, enrolled: Enrolled) -> None:

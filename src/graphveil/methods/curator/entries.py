@@ -83,6 +83,7 @@ _NETWORK_OF_CARIBOU = field_options(CaribouSettings, _HELP, _TYPES)
 _NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
+    "hops": Option(None, int, f"{_HELP['hops']}; default: 2, up to epsilon 2 for a relationship 1"),
     "hidden": Option(None, int, f"{_HELP['hidden']}; default: 16, with unit node from epsilon 20 on 64"),
     **_POOLING,
     "scaling": Option(

@@ -43,6 +43,9 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+#: Up to this epsilon of a relationship a second sum costs the first one more than it brings.
+_MUCH_NOISE = 2.0
+
 
 @dataclass(frozen=True)
 class GapRecipe(Recipe):
@@ -109,6 +112,14 @@ def width_for(epsilon: float, unit: str | None) -> int:
     return 64 if unit == "node" and epsilon >= LITTLE_NOISE else 16
 
 
+def hops_for(epsilon: float, unit: str | None) -> int:
+    """Return how many noisy sums there are by default, by the budget alone: 1 where relationships have epsilon 2 or
+    less, else 2. One alone gained 7.6 points at epsilon 1 on Caltech36 and 0.9 in the mean of ten graphs; at 2 1.2 in
+    the mean of five; at 3 it lost 0.2.
+    """
+    return 1 if epsilon <= _MUCH_NOISE and unit != "node" else 2
+
+
 class GAP(StagedEstimator):
     """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K. Raises InputError for scaling "standard" or pooling
     "stages" where nodes are protected, and what `StagedEstimator` refuses.
@@ -125,7 +136,7 @@ class GAP(StagedEstimator):
     entry, kind = entry_of("gap", CURATOR_METHODS), "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
     settings_type = GapSettings
-    derived = ("hidden", "scaling", "pooling", "rows", "least_steps")
+    derived = ("hops", "hidden", "scaling", "pooling", "rows", "least_steps")
     unsaid: ClassVar[Mapping[str, Any]] = {**UNPOOLED, "scaling": "published"}
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GapOptions]) -> None:
@@ -134,6 +145,8 @@ class GAP(StagedEstimator):
                 "scaling standard with unit node: a mean of rows would carry each node's own row to all others",
                 allowed="scaling = published",
             )
+        if settings.get("hops") is None:
+            settings["hops"] = hops_for(epsilon, unit)
         if settings.get("hidden") is None:
             settings["hidden"] = width_for(epsilon, unit)
         if settings.get("scaling") is None:
