@@ -110,7 +110,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "list-sums": Subject(_lists, (), _LISTS),
     "dprr": Subject(_lists, _each(steps_x=(0, 1, 4), hidden=(64,)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
-    "gap": Subject(_total, (*_SUMS, *_ON_SUMS), _EDGES),
+    "gap": Subject(_total, (*_SUMS, {"hops": 2}, *_ON_SUMS), _EDGES),
     "progap": Subject(_total, (*_SUMS, {"hops": 2}, *_ON_SUMS), _EDGES),
     "lpgnet": Subject(_total, _each(hops=(1, 3), hidden=(64,), dropout=(0.0,)), _EDGES),
     "dpdgc": Subject(_total, _each(share_hops=(0.3, 0.7), passes=(10,), hidden=(64,)), _EDGES),
