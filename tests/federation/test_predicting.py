@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -12,7 +15,10 @@ import pytest
 import torch
 
 from graphveil.errors import BudgetError
+from graphveil.federation import predicting
 from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.id_forms import digests_of
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.predicting import predict_party
@@ -45,6 +51,20 @@ def predict(path: Path, parts: str, name: str) -> dict[str, Any]:
 
     with ThreadPoolExecutor(len(NAMES)) as pool:
         return dict(zip(NAMES, pool.map(work, NAMES), strict=True))
+
+
+def test_who_was_published_is_known_whatever_the_folder_of_the_prediction_is_called_now(tmp_path: Path) -> None:
+    """Renamed, or moved away so that its name is free again, a prediction would be made, and paid for, twice."""
+    agreement: Any = SimpleNamespace(hash=hashlib.sha256(b"agreed").digest())
+    people = digests_of(["ann", "bob"], bytes(32))
+    with closing(Checkpoints(tmp_path / "may" / "checkpoints", predicting._digest(agreement, "may").hex())) as store:
+        store.save(1, {"people": people})
+    expected = {row.tobytes() for row in people.numpy()}
+    assert predicting._published(tmp_path, agreement, "may") == set()
+    assert predicting._published(tmp_path, agreement, "june") == expected
+    (tmp_path / "may").rename(tmp_path / "june")
+    for name in ("may", "june", "july"):
+        assert predicting._published(tmp_path, agreement, name) == expected, name
 
 
 @pytest.mark.slow

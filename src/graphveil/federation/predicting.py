@@ -21,7 +21,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.federation.core.agreement import Agreement
-from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.checkpoints import Checkpoints, digests_in
 from graphveil.federation.core.id_forms import digests_of
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
@@ -120,11 +120,15 @@ def _digest(agreement: Agreement, name: str) -> bytes:
 
 
 def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
-    """Return who was published in all predictions but this one, by digest."""
+    """Return who was published in all predictions but this one, by digest, whatever their folders are called now."""
     people: set[bytes] = set()
+    mine = _digest(agreement, name).hex()
     for other in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if other.is_dir() and other.name != name:
-            with closing(Checkpoints(other / "checkpoints", _digest(agreement, other.name).hex())) as store:
+        # By what its checkpoints say: a folder that was given another name has published all the same.
+        for digest in digests_in(other / "checkpoints"):
+            if other.name == name and mine.startswith(digest):
+                continue
+            with closing(Checkpoints(other / "checkpoints", digest)) as store:
                 # Saved before anything leaves: whoever may have been published counts as published.
                 for round in store.rounds()[-1:]:
                     people |= digest_rows(store.load(round, resumes=False).get("people"))

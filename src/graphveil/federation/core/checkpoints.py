@@ -222,6 +222,11 @@ class Checkpoints:
         return self._folder / f"{self._agreement_hash}-{round}.checkpoint"
 
 
+def digests_in(folder: Path) -> list[str]:
+    """Return the beginnings of the hashes of all agreements whose rounds lie in a folder."""
+    return sorted({file.stem.rpartition("-")[0] for file in folder.glob("*-*.checkpoint")})
+
+
 class _Parts(MutableMapping[str, Tensor]):
     """The parts of an alignment, each in a file of its own; a damaged one counts as missing."""
 
