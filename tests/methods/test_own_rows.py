@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from graphveil.graphs import make_graph
 from graphveil.methods import GAP, NodeSums, ProGAP, load_method
 from graphveil.methods.base.storage import answers_file, read_method, save_method
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -63,12 +64,35 @@ def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_a
     assert weak[0] != weak[1]
 
 
+@pytest.mark.parametrize("name", ["gap", "dp-mlp"])
+def test_other_people_without_ids_get_no_row_of_those_whose_graph_has_the_same_name_and_size(
+    name: str, tmp_path: Path
+) -> None:
+    """A graph of next month, say, is called as that of this month was: each row is for its own node alone."""
+    reads_edges = {"degree_bound": 5, "queries": 2} if name == "gap" else {}
+    method, start = cm.fit(name, epsilon=8.0, unit="node", **reads_edges), cm.graph()
+    rows = method.predict_proba()
+    june, july = (made.changed(start, x=1 - made.dense(start.x) * part) for part in (1.0, 0.5))
+    source = SecureRandomness()
+    assert torch.equal(method.predict_proba(start), rows)
+    first, second = (method.predict_proba(graph, randomness=source) for graph in (june, july))
+    assert not torch.equal(first, rows)
+    assert not torch.equal(second, first)
+    if reads_edges:  # paid for once each, and given again, also by who loads the model
+        assert len(method.ledger.spends) == 3
+        method.save(tmp_path)
+        for asked, answer in ((june, first), (july, second)):
+            assert torch.equal(load_method(tmp_path).predict_proba(asked), answer)
+
+
 @pytest.mark.slow  # trainings
 @BOTH
 def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: Path) -> None:
     start = cm.graph()
     method = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SecureRandomness())
-    other = asked_about(False)
+    plain = asked_about(False)
+    # By their ids people are known again unread.
+    other = make_graph(plain.x, plain.edge_index, plain.y, plain.schema, ids=list(range(made.NODES)))
     probabilities = method.predict_proba(other, randomness=SecureRandomness())
     file = method.save(tmp_path)
     assert answers_file(file).stat().st_mode & 0o777 == 0o600

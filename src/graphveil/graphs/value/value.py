@@ -220,15 +220,16 @@ def _check_known(graph: Graph) -> None:
 _PARTS: tuple[Part, ...] = ("x", "y", "edge_index")
 
 
-def fingerprint(graph: Graph, key: bytes) -> str:
+def fingerprint(graph: Graph, key: bytes, parts: Sequence[Part] = _PARTS) -> str:
     """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
 
     Args:
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
+        parts: those that count.
     """
     # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
     digest = hashlib.blake2b(key=key, digest_size=16)
-    for name in _PARTS:
+    for name in parts:
         for part in _parts(graph[name]):
             content = np.ascontiguousarray(part.detach().cpu().numpy())
             # Kind and shape too, so that no two different graphs run together to the same bytes.

@@ -46,7 +46,6 @@ from graphveil.methods.curator.stages.training import (
     train_with_noise,
     training_rows,
 )
-from graphveil.methods.links.collection import people_key
 from graphveil.models.names import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.runtime.late import torch
@@ -231,7 +230,9 @@ class DPMLP(FittedEstimator[FittedCurator]):
         features, or a loaded model asked without a graph.
         """
         fitted = self.result
-        if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
+        # From what the graph holds, also where it seems to be that of the training: another of its name and size may
+        # be of other people, and each row is for its own.
+        if graph is not None:
             require_same_features(graph.schema, fitted.schema)
             return torch.softmax(self._scores(fitted.networks[0], read_features(graph)), dim=1)
         if fitted.logits is None:

@@ -1,11 +1,86 @@
-"""Refusals of predictions: of another graph than that of the training, and of rows that each node alone may see."""
+"""Predictions for other graphs: the answers so far, and refusals.
+
+A graph with ids is known again by these.  One without is known by what is in it: another one of its name and size may
+be of other people, who get no row of these.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import Graph
+from graphveil.graphs import Graph, node_names
+from graphveil.graphs.value.value import fingerprint
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.storage import read_answers, save_answers
 from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.stages.training import FeatureBlock, read_features
+from graphveil.methods.links.collection import people_key
 from graphveil.methods.registry import METHODS
+from graphveil.privacy import SecureRandomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass
+class Answers:
+    """What was answered to queries, by name of who was asked about; kept beside a model, for its owner alone.
+
+    Attributes:
+        rows: [n, c] each. secret: of the names of graphs without ids; none before the first.
+    """
+
+    rows: dict[str, Tensor] = field(default_factory=dict)
+    secret: bytes = b""
+
+    def about(self, graph: Graph) -> Tensor | None:
+        """Return the answer that was given about the people of a graph, None where there was none."""
+        # Nothing of a graph is looked at, unpaid, unless one of its name and size was asked about before.
+        begun = people_key(graph)
+        return self.rows.get(self._name(graph)) if any(name.startswith(begun) for name in self.rows) else None
+
+    def add(self, graph: Graph, answer: Tensor) -> Tensor:
+        """Keep an answer, and return it."""
+        self.secret = self.secret or SecureRandomness().bytes(32)
+        self.rows[self._name(graph)] = answer
+        return answer
+
+    def save(self, model: Path, kind: str, of: str) -> None:
+        """Write them beside a saved model; `of` tells its people from others."""
+        saved = read_answers(model, kind)
+        # Answers of an earlier save are kept: who loads the file must not pay for them again.
+        earlier = saved[1] if saved is not None and saved[0].get("of") == of else {}
+        save_answers(model, kind, {"of": of, "secret": self.secret.hex()}, {**earlier, **self.rows})
+
+    @classmethod
+    def read(cls, model: Path, kind: str, of: str) -> Answers:
+        """Return those beside a model; none where the model alone was handed on, or the file is another one's."""
+        saved = read_answers(model, kind)
+        if saved is None or saved[0]["of"] != of:
+            return cls()
+        return cls(saved[1], bytes.fromhex(saved[0].get("secret", "")))
+
+    def _name(self, graph: Graph) -> str:
+        if node_names(graph) is not None:
+            return people_key(graph)
+        # Without labels, which no answer follows from: they may come to be known later. Files of earlier versions have
+        # no secret, and none of their answers is known to be of these people.
+        return f"{people_key(graph)} {fingerprint(graph, self.secret or b'none', ('x', 'edge_index'))}"
+
+
+def are_rows_of(features: FeatureBlock, graph: Graph) -> bool:
+    """Return whether the people of a graph can be those whose features these are; without ids, only by equal ones."""
+    if node_names(graph) is not None:
+        return True
+    left, right = as_matrix(features), as_matrix(read_features(graph))
+    if left.shape != right.shape or hasattr(left, "nnz") != hasattr(right, "nnz"):
+        return False
+    return (left != right).nnz == 0 if hasattr(left, "nnz") else bool(np.array_equal(left, right))
 
 
 def require_queries(method: str, graph: Graph) -> None:

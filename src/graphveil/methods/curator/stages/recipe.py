@@ -25,9 +25,7 @@ from graphveil.methods.base.people.released import require_same_direction, requi
 from graphveil.methods.base.storage import (
     Stored,
     number,
-    read_answers,
     restoring,
-    save_answers,
     schema_facts,
     schema_from,
 )
@@ -36,7 +34,7 @@ from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
-from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
+from graphveil.methods.curator.stages.queries import Answers, are_rows_of, no_room, no_rows, require_queries
 from graphveil.methods.curator.stages.stages import Expect, NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.stages.training import (
@@ -112,7 +110,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None
         self.pool: Pool | None = None
-        self._answers: dict[str, Tensor] = {}
+        self._answers = Answers()
         self._unfinished: Published | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
@@ -245,16 +243,14 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         room. Asked again for the same nodes, the first answer is given again, also after save and load.
         """
         fitted = self.result
-        key = fitted.people if graph is None else people_key(graph)
-        own = graph is None or key == fitted.people
+        own = graph is None or self._is_own(graph)
         if own and fitted.logits is not None:
             return torch.softmax(fitted.logits, dim=1)
         if graph is None or (own and not self.privacy.queries):
             raise no_rows(self.privacy.epsilon)
         # The first answer again: new noise on the same edges would average out over questions.
-        if key not in self._answers:
-            self._answers[key] = self._query(fitted, graph, randomness, engine)
-        return self._answers[key]
+        answer = self._answers.about(graph)
+        return self._answers.add(graph, self._query(fitted, graph, randomness, engine)) if answer is None else answer
 
     @property
     def seed(self) -> int:
@@ -307,16 +303,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
-        facts, saved = {"of": self.result.people}, read_answers(model, self.kind)
-        # Answers of an earlier save are kept: who loads the file must not pay for them again.
-        earlier = saved[1] if saved is not None and saved[0].get("of") == facts["of"] else {}
-        save_answers(model, self.kind, facts, {**earlier, **self._answers})
+        self._answers.save(model, self.kind, self.result.people)
 
     def recall(self, model: Path) -> None:
-        saved = read_answers(model, self.kind)
         with restoring(model):
-            if saved is not None and saved[0]["of"] == self.result.people:
-                self._answers = saved[1]
+            self._answers = Answers.read(model, self.kind, self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
@@ -338,6 +329,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return method
 
     # ---- helpers ----
+
+    def _is_own(self, graph: Graph) -> bool:
+        """Whether a graph is of the nodes of the training; where nodes are protected, no other gets a row of theirs."""
+        same, published = people_key(graph) == self.result.people, self.published
+        return same and (not self.own_rows or published is None or are_rows_of(published.people.features, graph))
 
     @property
     def own_rows(self) -> bool:
