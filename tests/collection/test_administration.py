@@ -64,7 +64,9 @@ def office(desk: Desk) -> Iterator[Office]:
         yield opened
 
 
-def test_a_collection_is_run_from_the_page_alone(office: Office, tmp_path: Path) -> None:
+def test_a_collection_is_run_from_the_page_alone(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     joined = [enrolled(office.desk, number) for number in range(3)]
     assert office.ask("open", {})[1]["epoch"] == 1
     assert [sent(office.desk, number, joined[number]) for number in (0, 2)] == [["accepted"]] * 2
@@ -87,10 +89,20 @@ def test_a_collection_is_run_from_the_page_alone(office: Office, tmp_path: Path)
     assert answer["folder"] == str(folder) and answer["train"][0].startswith(f"graphveil train label-pool {folder}")
     assert read_export(folder).bodies.numbers.tolist() == [0, 2]
     before = sorted(path.name for path in office.desk.folder.iterdir())
+    packing: list[int] = []
+    pack = zipfile.ZipFile.write
+
+    def watched(file: zipfile.ZipFile, name: Path, *args: Any) -> None:
+        packing.append(Path(str(file.filename)).parent.stat().st_mode & 0o077)
+        pack(file, name, *args)
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", watched)
     status, packed, headers = fetch(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
     assert (status, headers["content-type"]) == (200, "application/zip") and headers["cache-control"] == "no-store"
     zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
     assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [0, 2]
+    # Nobody else on the machine can look into it, not even while it is packed.
+    assert set(packing) == {0}
     # A download leaves nothing behind.
     assert sorted(path.name for path in office.desk.folder.iterdir()) == before
 

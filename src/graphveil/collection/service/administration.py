@@ -141,7 +141,8 @@ class Administration:
         beside = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
         # Afterwards only the open file holds it: an interrupted download leaves nothing behind. What a killed process
         # leaves is removed by the next export, of either kind: nobody holds its lock any more.
-        with partial_folder(beside / "export") as partial:
+        # For its owner alone also while it is packed: a temporary folder is open to everybody on the machine.
+        with partial_folder(beside / "export", own=True) as partial:
             with _now():
                 export(self._store, partial / "collected")
             packed = _zipped(partial).open("rb")

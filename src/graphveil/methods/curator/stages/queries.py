@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,8 @@ def are_rows_of(features: FeatureBlock, graph: Graph) -> bool:
     """Return whether the people of a graph can be those whose features these are; without ids, only by equal ones."""
     if node_names(graph) is not None:
         return True
-    left, right = as_matrix(features), as_matrix(read_features(graph))
+    left: Any = as_matrix(features)
+    right: Any = as_matrix(read_features(graph))
     if left.shape != right.shape or hasattr(left, "nnz") != hasattr(right, "nnz"):
         return False
     return (left != right).nnz == 0 if hasattr(left, "nnz") else bool(np.array_equal(left, right))
