@@ -9,7 +9,7 @@ from importlib import import_module
 from os import environ
 from typing import TYPE_CHECKING, Any
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil import federation as federation
@@ -51,23 +51,8 @@ __version__ = "0.1.0"
 # 2 MB in a fraction of the time that it takes for as much in pages of 4 KB.
 environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
-_ROOMS = ("federation", "graphs", "mechanisms", "methods", "privacy")
-_GRAPH_NAMES = (
-    *("GraphSchema", "as_graph", "from_adjacency", "from_networkx", "from_pyg", "from_tables", "load_graph"),
-    "to_pyg",
-)
-_METHOD_NAMES = (
-    *("DPMLP", "GAP", "LPGNN", "AnswerPool", "ClassCounts", "ClassSums", "HeteroRR", "LabelPool", "LabelPropagation"),
-    *("LinkBeliefs", "Links", "ListSums", "NodeSums", "ProGAP", "Solitude", "load_method"),
-)
 #: name -> the room that has it, or that it is
-_HOMES = {
-    **{room: room for room in _ROOMS},
-    **dict.fromkeys(_GRAPH_NAMES, "graphs"),
-    **dict.fromkeys(_METHOD_NAMES, "methods"),
-    **dict.fromkeys(("Guarantee", "Ledger"), "privacy"),
-    "VFGNN": "federation",
-}
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted([*_HOMES, "__version__"], key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 

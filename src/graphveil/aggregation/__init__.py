@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.aggregation.counted import CountedSum as CountedSum
@@ -17,34 +17,21 @@ if TYPE_CHECKING:
     from graphveil.aggregation.inputs import dense_is_cheaper as dense_is_cheaper
     from graphveil.aggregation.inputs import standardise as standardise
     from graphveil.aggregation.names import Unit as Unit
-    from graphveil.aggregation.on_disk import store_propagation as store_propagation
-    from graphveil.aggregation.on_disk import stored_propagation as stored_propagation
     from graphveil.aggregation.perturbed import PerturbedSum as PerturbedSum
     from graphveil.aggregation.perturbed import propagate_privately as propagate_privately
     from graphveil.aggregation.perturbed import sensitivity_of as sensitivity_of
     from graphveil.aggregation.propagation import adjacency as adjacency
     from graphveil.aggregation.propagation import normalised as normalised
     from graphveil.aggregation.propagation import propagate as propagate
+    from graphveil.aggregation.propagation import store_propagation as store_propagation
+    from graphveil.aggregation.propagation import stored_propagation as stored_propagation
     from graphveil.aggregation.sparse import SparseMatrix as SparseMatrix
     from graphveil.aggregation.sparse import from_scipy as from_scipy
     from graphveil.aggregation.support import Support as Support
     from graphveil.aggregation.weighted import WeightedMatrix as WeightedMatrix
     from graphveil.aggregation.weighted import normalised_weights as normalised_weights
 
-_NAMES = {
-    "counted": ("CountedSum",),
-    "exact_sum": ("ReceiverRows",),
-    "grid": ("GridRows", "quantise", "unit_rows"),
-    "inputs": ("Inputs", "build_inputs", "dense_is_cheaper", "standardise"),
-    "names": ("Unit",),
-    "on_disk": ("store_propagation", "stored_propagation"),
-    "perturbed": ("PerturbedSum", "propagate_privately", "sensitivity_of"),
-    "propagation": ("adjacency", "normalised", "propagate"),
-    "sparse": ("SparseMatrix", "from_scipy"),
-    "support": ("Support",),
-    "weighted": ("WeightedMatrix", "normalised_weights"),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.attacks.attribute_inference import attribute as attribute
@@ -23,22 +23,7 @@ if TYPE_CHECKING:
     from graphveil.attacks.result import judge as judge
     from graphveil.attacks.stolen_links import link_stealing as link_stealing
 
-_HOMES = {
-    "AttackResult": "result",
-    "Limit": "limits",
-    "attribute": "attribute_inference",
-    "averaging": "repeated_reports",
-    "judge": "result",
-    "limit_of": "limits",
-    "link_stealing": "stolen_links",
-    "linkteller": "influence",
-    "lira": "membership_inference",
-    "membership": "membership_inference",
-    "published_edges": "release_edges",
-    "reconstruction": "feature_reconstruction",
-}
+_HOMES = late_names(__name__, __file__)
 
-__all__ = list(_HOMES)
-
-
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.audit.canaries import audit_edge_canaries as audit_edge_canaries
@@ -27,27 +27,7 @@ if TYPE_CHECKING:
     from graphveil.audit.sampled import mu_bound as mu_bound
     from graphveil.audit.verdict import Audit as Audit
 
-_HOMES = {
-    "PIPELINES": "pipelines",
-    "Audit": "verdict",
-    "AuditTarget": "catalogue",
-    "Pipeline": "replay",
-    "audit_edge_canaries": "canaries",
-    "audit_events": "sampled",
-    "audit_mu": "sampled",
-    "audit_people_canaries": "canaries",
-    "audit_replay": "replay",
-    "audit_sums": "catalogue",
-    "audit_table": "exact",
-    "epsilon_bound": "sampled",
-    "least_epsilon": "exact",
-    "mu_bound": "sampled",
-    "one_run_bound": "canaries",
-    "pipeline": "pipelines",
-    "run_audits": "catalogue",
-    "targets": "catalogue",
-    "worst_ratio": "exact",
-}
+_HOMES = late_names(__name__, __file__)
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.engine.contract import Block as Block
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from graphveil.engine.local import LocalEngine as LocalEngine
     from graphveil.engine.on_ray import RayEngine as RayEngine
 
-_NAMES = {
-    "contract": ("Block", "Blocks", "Engine", "Mapped", "create", "room_beside"),
-    "local": ("LOCAL", "LocalEngine"),
-    "on_ray": ("RayEngine",),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.federation.core.agreement import Agreement as Agreement
@@ -19,18 +19,7 @@ if TYPE_CHECKING:
     from graphveil.federation.core.setting import Setting as Setting
     from graphveil.federation.estimator import VFGNN as VFGNN
 
-_HOMES = {
-    "KINDS": "core.messages",
-    "MODES": "core.setting",
-    "VFGNN": "estimator",
-    "Agreement": "core.agreement",
-    "Member": "core.setting",
-    "Setting": "core.setting",
-    "Transcript": "core.messages",
-    "read_agreement": "core.agreement",
-}
+_HOMES = late_names(__name__, __file__)
 
-__all__ = list(_HOMES)
-
-
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

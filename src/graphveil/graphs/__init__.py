@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.graphs.conversions import from_adjacency as from_adjacency
@@ -45,24 +45,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.value import node_names as node_names
     from graphveil.graphs.value.value import validate as validate
 
-_NAMES = {
-    "conversions": ("from_adjacency", "from_networkx", "from_pyg", "from_tables", "to_pyg"),
-    "degree_bound": ("BoundedEdges", "keep_lists", "require_degree"),
-    "load": ("NAMES", "as_graph", "load_graph", "load_parts", "load_plain"),
-    "named.root": ("data_root",),
-    "named.social": ("digits_graph", "social_graph"),
-    "public_edges": ("draw_private",),
-    "releases.release": ("write_release",),
-    "tables.write": ("store_parts", "write_folder"),
-    "value.description": ("describe",),
-    "value.edges": ("normalise_edges",),
-    "value.parts": ("Graph", "Structure"),
-    "value.release": ("Release",),
-    "value.schema": ("GraphSchema",),
-    "value.splits": ("Split", "known_labels", "published_split", "random_split", "shares_of"),
-    "value.value": ("make_graph", "node_names", "validate"),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

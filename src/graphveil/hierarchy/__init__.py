@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.hierarchy.community_tree import public_tree as public_tree
@@ -35,33 +35,7 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.noisy_blocks import release_counts as release_counts
     from graphveil.hierarchy.sampling import sample_edges as sample_edges
 
-_NAMES = {
-    "community_tree": ("public_tree",),
-    "counts": (
-        "PairTree",
-        "count_edges",
-        "likelihood_sensitivity",
-        "log_likelihood",
-        "lowest_common_ancestors",
-        "pair_tree",
-        "predictive_log_likelihood",
-        "sums_below",
-    ),
-    "dendrogram": ("Dendrogram", "Layout", "balanced_dendrogram", "dendrogram_of"),
-    "markov": ("ASYMPTOTIC", "MarkovFit", "fit_markov", "private_weight", "split_rhat"),
-    "noisy_blocks": (
-        "Blocks",
-        "NoisyBlocks",
-        "choose_blocks",
-        "clamped_density",
-        "collapse_by_scale",
-        "collapse_by_support",
-        "informed_density",
-        "release_counts",
-    ),
-    "sampling": ("sample_edges",),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,11 +5,11 @@ The names below load on first use, so that `import graphveil.mechanisms` and the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
 from graphveil.mechanisms.catalogue import catalogue as catalogue
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.mechanisms.base.category import CategoryMechanism as CategoryMechanism
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.base.reports import OneBitReports as OneBitReports
     from graphveil.mechanisms.base.reports import SubsetReports as SubsetReports
     from graphveil.mechanisms.base.values import Values as Values
+    from graphveil.mechanisms.base.values import clip_to_range as clip_to_range
     from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
     from graphveil.mechanisms.edges.degrees import DegreePreservingRR as DegreePreservingRR
     from graphveil.mechanisms.edges.degrees import Degrees as Degrees
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.edges.noisy_counts import NoisyCounts as NoisyCounts
     from graphveil.mechanisms.edges.pair_domain import PairDomain as PairDomain
     from graphveil.mechanisms.edges.pair_domain import protected_pairs as protected_pairs
-    from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
     from graphveil.mechanisms.features.duchi import Duchi as Duchi
     from graphveil.mechanisms.features.feature_rr import BinReports as BinReports
     from graphveil.mechanisms.features.feature_rr import FeatureRR as FeatureRR
@@ -64,32 +64,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.public import Public as Public
     from graphveil.mechanisms.public import PublicLabels as PublicLabels
 
-#: Modules of this package and the names that they export here, beside those of the catalogue.
-_NAMES: Final = {
-    "base.category": ("CategoryMechanism", "Labels"),
-    "base.values": ("Values",),
-    "edges.degrees": ("Degrees",),
-    "edges.pair_domain": ("PairDomain", "protected_pairs"),
-    "edges.neighbour_lists": ("AdjacencyEstimate", "PairEstimate", "PairEvidence"),
-    "features.clipping": ("clip_to_range",),
-    "features.sampled": ("SampledVectors",),
-    "labels.choice": ("best_category",),
-    "public": ("NotCollected", "Public", "PublicLabels"),
-    "permanent": ("permanent_guarantee", "permanent_list", "permanent_report", "permanent_reports"),
-}
-
-
-def _homes() -> dict[str, str]:
-    """The module of every name: those of `_NAMES`, and the classes of mechanisms and of their reports."""
-    homes = homes_of(_NAMES)
-    for info in catalogue():
-        for path in filter(None, (info.path, info.reports)):
-            module, _, name = path.partition(":")
-            homes[name] = module
-    return homes
-
-
-_HOMES = _homes()
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(["MechanismInfo", "catalogue", *_HOMES])
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphveil.methods.registry import CLASSES
 from graphveil.methods.registry import METHODS as METHODS
 from graphveil.methods.registry import load_method as load_method
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.methods.base.estimator import Estimator as Estimator
@@ -56,19 +55,8 @@ if TYPE_CHECKING:
     from graphveil.methods.runs.intervals import Interval as Interval
     from graphveil.methods.runs.intervals import interval as interval
 
-_HOMES = {
-    "Estimator": "base.estimator",
-    "Interval": "runs.intervals",
-    "LinkReports": "links.collection",
-    "LocalReports": "base.people.released",
-    "Method": "base.method",
-    "Option": "base.method",
-    "Topology": "base.people.released",
-    "baseline": "baselines.network",
-    "experiment": "runs.experiment",
-    "interval": "runs.intervals",
-    **{name: method.location.partition(":")[0].removeprefix(f"{__name__}.") for name, method in CLASSES.items()},
-}
+# A module, and no name in one.
+_HOMES = {**late_names(__name__, __file__), "experiment": "runs.experiment"}
 
 __all__ = sorted(["METHODS", "load_method", *_HOMES])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.models.blocks.block_model import NamedPairs as NamedPairs
@@ -29,16 +29,7 @@ if TYPE_CHECKING:
     from graphveil.models.networks.two_layers import beside as beside
     from graphveil.models.networks.two_layers import standardised as standardised
 
-_NAMES = {
-    "blocks.block_model": ("NamedPairs",),
-    "names": ("BACKBONES",),
-    "networks.attention": ("Incoming", "PairAttention"),
-    "networks.backbone": ("Backbone", "build_backbone", "first_width", "learned_structure", "structure_for"),
-    "networks.own": ("Links", "OwnBackbone", "as_rows", "require_scores", "require_weights"),
-    "networks.perceptrons": ("Encoder", "HopClassifier", "Stage", "VoteHead"),
-    "networks.two_layers": ("Fusion", "beside", "standardised"),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

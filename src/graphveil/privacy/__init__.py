@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.privacy.accounting.accountant import compose as compose
@@ -47,25 +47,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.statement.unit import ProtectedUnit as ProtectedUnit
     from graphveil.privacy.statement.unit import together as together
 
-#: Modules of this package and the names that they export here.
-_NAMES = {
-    "accounting.accountant": ("compose", "either", "epsilon_of", "several", "share_out"),
-    "accounting.budget_split": ("CalibratedPipeline", "calibrate", "calibrate_pipeline", "default_split"),
-    "accounting.changed_samples": ("ChangedSamples",),
-    "accounting.gaussian": ("analytic_gaussian_sigma", "gaussian_delta", "gaussian_epsilon"),
-    "accounting.limits": ("require_budget",),
-    "accounting.pipeline": ("Descent", "Hops", "pipeline_epsilon", "pipeline_event"),
-    "accounting.selection": ("RepeatAndSelect", "repeat_and_select"),
-    "ledger": ("Account", "Budget", "Ledger", "Spend"),
-    "source.derived": ("BlockKey", "BlockNoise", "PermanentRandomness"),
-    "source.randomness": ("Randomness", "SecureRandomness", "SeededRandomness"),
-    "statement.assumption": ("Assumption", "assume"),
-    "statement.guarantee": ("Guarantee",),
-    "statement.observer": ("Observer",),
-    "statement.unit": ("ProtectedUnit", "together"),
-}
-
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 

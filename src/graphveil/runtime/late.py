@@ -7,11 +7,13 @@ Importing torch takes longer than all else that a plan does.
 
 from __future__ import annotations
 
+import ast
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -38,9 +40,16 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
     return load, lambda: sorted(vars(sys.modules[room])["__all__"])
 
 
-def homes_of(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the module of each name, from the names that each module of a room exports."""
-    return {name: module for module, exported in names.items() for name in exported}
+def late_names(room: str, file: str) -> dict[str, str]:
+    """Return each name that a room imports for type checkers alone, and its module: what loads late is said once.
+
+    Args:
+        room, file: the room's own `__name__` and `__file__`.
+    """
+    tests = [node for node in ast.parse(Path(file).read_text()).body if isinstance(node, ast.If)]
+    imports = [node for test in tests for node in test.body if isinstance(node, ast.ImportFrom)]
+    names = [(name.name, str(node.module).removeprefix(room)) for node in imports for name in node.names]
+    return {name: module.lstrip(".") or name for name, module in names}
 
 
 class LateModule:

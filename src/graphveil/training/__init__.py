@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import homes_of, lazy_names
+from graphveil.runtime.late import late_names, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.training.calibration import Calibration as Calibration
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from graphveil.training.selection import Epoch as Epoch
     from graphveil.training.threads import fastest_threads as fastest_threads
 
-_NAMES = {
-    "calibration": ("Calibration", "train_calibrated"),
-    "dp_sgd": ("PrivateDescent", "train_privately"),
-    "loop": ("Objective", "Schedule", "Trained", "train"),
-    "noisy_updates": ("PrivateSchedule",),
-    "selection": ("Epoch",),
-    "threads": ("fastest_threads",),
-}
-_HOMES = homes_of(_NAMES)
+_HOMES = late_names(__name__, __file__)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

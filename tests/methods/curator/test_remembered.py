@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import NoiseError
+from graphveil.methods.curator.plan import remembered
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.remembered import remembered
 from graphveil.privacy import ChangedSamples
 
 NOISE = Noise((1 / 3, 2.5), {"training": 0.1}, 3.9995, 1e-5, ChangedSamples(steps=3, rate=0.25, samples=2), 7.0, 1.5)
@@ -79,7 +79,7 @@ def test_noise_that_costs_more_than_it_may_is_not_believed(searched: list[int]) 
 
 def test_a_new_version_and_a_changed_source_search_again(searched: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     plan(searched)
-    monkeypatch.setattr("graphveil.methods.curator.remembered.version", lambda name: f"next {name}")
+    monkeypatch.setattr("graphveil.methods.curator.plan.version", lambda name: f"next {name}")
     plan(searched)
     assert len(searched) == 2
 
@@ -100,5 +100,5 @@ def test_a_refusal_is_not_remembered_and_a_full_disk_is_no_error(
 
 def test_only_plans_read_it() -> None:
     room = Path(remembered.__code__.co_filename).parents[2]
-    users = [file.name for file in room.rglob("*.py") if "curator.remembered import" in file.read_text()]
+    users = [file.name for file in room.rglob("*.py") if "remembered(" in file.read_text()]
     assert users == ["plan.py"], "a training searches its noise itself"

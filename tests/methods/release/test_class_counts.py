@@ -16,7 +16,7 @@ from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
 from graphveil.methods.registry import plan
 from graphveil.methods.release.counts.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
-from graphveil.methods.release.counts.family import COUNTS
+from graphveil.methods.release.family import COUNTS
 from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.privacy import SeededRandomness

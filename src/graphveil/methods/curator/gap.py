@@ -100,8 +100,7 @@ class GapRecipe(Recipe):
 def _read(settings: CuratorSettings, schema: GraphSchema) -> list[int]:
     """Return the columns of what the classifier reads: of a node itself, and of each noisy sum."""
     own = cast(GapSettings, settings)
-    first = len(schema.classes) if own.rows == "labelled" else own.hidden
-    return [first, *[own.summed(schema)] * own.hops]
+    return [own.first_part(schema, own.hidden), *[own.summed(schema)] * own.hops]
 
 
 def width_for(epsilon: float, unit: str | None) -> int:

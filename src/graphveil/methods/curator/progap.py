@@ -94,8 +94,8 @@ def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
     noisy sum more than the stage before.
     """
     own = cast(ProgapSettings, settings)
-    first = len(schema.classes) if own.rows == "labelled" else schema.dimension
-    return [[schema.dimension], *([first, *[own.summed(schema)] * stage] for stage in range(1, settings.hops + 1))]
+    first, summed = own.first_part(schema, schema.dimension), own.summed(schema)
+    return [[schema.dimension], *([first, *[summed] * stage] for stage in range(1, settings.hops + 1))]
 
 
 def hops_for(epsilon: float, unit: str | None) -> int:

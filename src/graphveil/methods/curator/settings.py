@@ -286,6 +286,10 @@ class PooledSettings(CuratorSettings):
         """Return the columns of a row that is summed."""
         return self.hidden + (len(schema.classes) if self.rows == "labelled" else 0)
 
+    def first_part(self, schema: GraphSchema, published: int) -> int:
+        """Return the columns that are read of a node itself beside sums: so many, or the classes that are expected."""
+        return len(schema.classes) if self.rows == "labelled" else published
+
 
 @dataclass(frozen=True)
 class GapSettings(PooledSettings):

@@ -144,7 +144,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         "a curator publishes noisy counts of everybody's private neighbours by public class (ours)",
         "central",
         "graphveil.methods.release.counts.class_counts:ClassCounts",
-        "graphveil.methods.release.counts.family:COUNTS",
+        "graphveil.methods.release.family:COUNTS",
         {"epsilon_a": OPTIONS["epsilon_a"]},
         tags=frozenset({RELEASE}),
         replays=(_ONE_EDGE,),
