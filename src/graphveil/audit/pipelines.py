@@ -34,12 +34,11 @@ PIPELINES: Final[Mapping[str, Replay]] = {
 _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
-def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
+def pipeline(name: str, *, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
     """Return a method, or a release with training on it, to be replayed.
 
     Args:
         name: one of `PIPELINES`.
-        nodes: of the made graph.
         seed: of graph, split and weights.
         settings: in place of those of `PIPELINES`.
 
@@ -52,7 +51,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
     method_name = name.split(",")[0]
     info = METHODS[method_name]
     chosen = {key: value for key, value in _QUICK.items() if key in info.options} | dict(own) | settings
-    first = social_graph(nodes, 6, 40, 3, apps=4, seed=seed)
+    first = social_graph(120, 6, 40, 3, apps=4, seed=seed)
     if unit == "private edge":
         first = draw_private(first, 0.5, seed=seed)
     # One split for both runs: who trains is public, and drawn anew it would differ whatever the method does.

@@ -113,15 +113,8 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
             raise DataError(f"{fact}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
 
 
-def require_current(agreement: Agreement, folder: Path) -> None:
-    """Refuse an agreement of which a certificate has ended: TLS would fail at every peer, and blame another file.
-
-    Args:
-        folder: this party's.
-
-    Raises:
-        DataError: for such an agreement, naming the party.
-    """
+def _require_current(agreement: Agreement, folder: Path) -> None:
+    """Refuse an agreement of which a certificate has ended: TLS would fail at every peer, and blame another file."""
     for name, end in agreement.ends.items():
         if end < datetime.now(UTC):
             raise DataError(
@@ -315,7 +308,7 @@ def checked_ids(
     if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
         remedy = "use the folder with the agreed certificate, or make a new agreement"
         raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
-    require_current(agreement, folder)
+    _require_current(agreement, folder)
     if graph is None:
         if party.role != "server":
             raise InputError(f"{name} holds data", remedy="hand over its graph")

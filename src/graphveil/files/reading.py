@@ -127,17 +127,13 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     return content
 
 
-def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
-    """Return the values of a file with one JSON value a line; empty lines are passed over.
-
-    Args:
-        path, largest, error: as of `read_bytes`; also refused is a file of too many lines.
-    """
-    text = read_text(path, largest=largest, error=error)
+def read_json_lines(path: Path) -> list[Any]:
+    """Return the values of a file with one JSON value a line; empty lines are passed over, too many lines refused."""
+    text = read_text(path, largest=LARGEST_HISTORY)
     # Counted before any line is parsed.
-    require_lines(text.count("\n"), path, error=error)
+    require_lines(text.count("\n"), path)
     lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-    return [parse_json(line, where=f"{path}, line {number}", error=error) for number, line in lines]
+    return [parse_json(line, where=f"{path}, line {number}") for number, line in lines]
 
 
 def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
@@ -151,13 +147,13 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
         raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
 
 
-def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:
+def read_toml(path: Path, *, error: Kind = DataError) -> dict[str, Any]:
     """Return the content of a TOML file, as strict as `parse_toml`.
 
     Args:
-        path, largest, error: as of `read_bytes`.
+        path, error: as of `read_bytes`.
     """
-    return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
+    return parse_toml(read_text(path, largest=LARGEST_TOML, error=error), where=str(path), error=error)
 
 
 def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:

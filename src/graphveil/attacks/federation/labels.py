@@ -56,7 +56,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     bodies = [body for kind in _TELLING for body in view.received(kind)]
     bodies = [body[recorded.train] if len(body) == view.nodes else body for body in bodies]
     gradients = unit_rows(bodies, len(train))[places]
-    before = unit_rows(without_gradients(view, train), len(train))[places]
+    before = unit_rows(_without_gradients(view, train), len(train))[places]
     alike, unlike = matched_pairs(labels, rng)
     products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, unlike)] for rows in (gradients, before))
     classes = recorded.setting.classes
@@ -106,12 +106,8 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
     return (first[same_pairs], second[same_pairs]), (first[unlike_pairs], second[unlike_pairs])
 
 
-def without_gradients(view: View, train: Tensor) -> list[Tensor]:
-    """Return what a party knows of training nodes [t, .] before any label was used.
-
-    Args:
-        train: their numbers, int64 [t].
-    """
+def _without_gradients(view: View, train: Tensor) -> list[Tensor]:
+    """Return what a party knows of training nodes, float64 [t, .], before any label was used."""
     if not view.is_server:
         return [torch.cat(own_rows(view), dim=1)[train]]
     if view.setting.mode.opens_sum:

@@ -84,12 +84,9 @@ _GUESSED: Final = 1.0
 _UNIFORM: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
-def joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
-    """Return what holders have when people have joined.
-
-    Args:
-        changed: "row" for other features of the last person at the last holder, "all" for other new people.
-    """
+def _joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
+    """Return what holders have when people have joined; `changed` is "row" for other features of the last person
+    at the last holder, "all" for other new people."""
     generator = torch.Generator().manual_seed(37 if changed == "all" else 31)
     holdings = {}
     for name, before in apart_holdings(setting).items():
@@ -136,13 +133,13 @@ class Finished:
         Args:
             resumed: the states that it is resumed from.
             done: of which round they are.
-            changed: as of `joined_holdings`.
+            changed: as of `_joined_holdings`.
             new: rows that holders take for new, where they are others.
 
         Raises:
             BudgetError: somebody would be published a second time.
         """
-        setting, holdings = self.setting, joined_holdings(self.setting, changed)
+        setting, holdings = self.setting, _joined_holdings(self.setting, changed)
         programs: dict[str, Any] = {}
         of_mode = programs_of(setting)
         old = torch.where(torch.arange(EVERYBODY) < NODES, torch.arange(EVERYBODY), -1)
@@ -448,7 +445,7 @@ def _by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[byte
     setting, sources = finished.setting, sources_of(finished.setting, seed, seed)
     server, programs = setting.server, dict[str, Any]()
     programs[server] = predicting_server_program(RunContext(server, setting, sources[server]), finished.states[server])
-    for name, holding in joined_holdings(setting).items():
+    for name, holding in _joined_holdings(setting).items():
         salt = name.encode().ljust(32)
         state = {"people": digests_of([str(n) for n in range(NODES)], salt), "people/salt": as_message(salt)}
         people = People(_graph(holding, len(ids)), ids, {**finished.states[name], **state}, published.get(name, set()))

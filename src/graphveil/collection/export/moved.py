@@ -164,7 +164,7 @@ def of_targets(
     return Bound("labels that a network is trained on", 100 * most, "percent (forgers at random places)")
 
 
-def sentence_of(movements: tuple[Bound, ...], share: float = PRINTED) -> str:
+def sentence_of(movements: tuple[Bound, ...]) -> str:
     """Return bounds as a sentence, with the page for what has no bound."""
     listed = "; ".join(bound.sentence for bound in movements)
-    return f"{share:.0%} forged reports move {listed}; accuracy has no bound, and was measured: {MEASURED}"
+    return f"{PRINTED:.0%} forged reports move {listed}; accuracy has no bound, and was measured: {MEASURED}"

@@ -107,7 +107,7 @@ class Dealer:
         """
         for product in products:
             left = product.left
-            keys, label = self._keys[left.name, product.other], mask_label(product, step)
+            keys, label = self._keys[left.name, product.other], _mask_label(product, step)
             z = correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
             yield Send(product.other, "correction", z)
 
@@ -208,11 +208,11 @@ def multiply(
     for product in products:
         if product.other == me:
             key = masked.foreign[product.left.name].key
-            f = masked_right(rights[product], key, mask_label(product, step))
+            f = masked_right(rights[product], key, _mask_label(product, step))
             yield Send(product.left.owner, "masked-right", f)
     shares: dict[Product, Tensor] = {}
     for product in products:
-        label = mask_label(product, step)
+        label = _mask_label(product, step)
         if product.left.owner == me:
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
@@ -227,7 +227,7 @@ def multiply(
     return shares
 
 
-def mask_label(product: Product, step: str) -> str:
+def _mask_label(product: Product, step: str) -> str:
     """Return the label of a product's masks in one call of `multiply`: no two products of a run share one."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
 

@@ -101,13 +101,8 @@ TANH = _Activation(0.0, 1.0, 1 / 3, 1.0, 0)
 SIGMOID = _Activation(0.5, 1 / 4, 1 / 48, 4.0, 4)
 
 
-def step_of(party: Arithmetic, slope: Tensor, rate: Rate, bits: int) -> Program[Tensor]:
-    """Return a share of the step along a slope.
-
-    Args:
-        slope: a share of it.
-        bits: by how many its scale lies above that of values.
-    """
+def _step_of(party: Arithmetic, slope: Tensor, rate: Rate, bits: int) -> Program[Tensor]:
+    """Return a share of the step along a shared slope, whose scale lies `bits` above that of values."""
     reach = rate.factor << (FRACTION_BITS + bits)
     return (yield from party.cut(slope * rate.factor, Scale(bits - rate.power, reach)))
 
@@ -152,7 +147,7 @@ class _Layer:
             (self._weight, pull, SLOPE_BITS),
             (self._bias, total, SLOPE_BITS - FRACTION_BITS),
         ):
-            shares[name] = shares[name] - (yield from step_of(party, part, self._rate, over))
+            shares[name] = shares[name] - (yield from _step_of(party, part, self._rate, over))
         return (yield from party.cut(back, SLOPES))
 
 
@@ -221,7 +216,7 @@ class Network:
         for place in range(len(self._layers)):
             name = features_of(place)
             pull = yield from party.by_constant(name, slope, transposed=True)
-            self.shares[name] = self.shares[name] - (yield from step_of(party, pull, self._first, SLOPE_BITS))
+            self.shares[name] = self.shares[name] - (yield from _step_of(party, pull, self._first, SLOPE_BITS))
 
     def _branch(self, party: Arithmetic, place: int, h: Tensor) -> Program[Tensor]:
         """Return a share of h^K of the rows, int64 [m, h]."""

@@ -87,7 +87,7 @@ def private_votes(
     return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))
 
 
-def private_network(
+def _private_network(
     features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
 ) -> nn.Linear:
     """Train on some rows; arguments as of `private_guesses`."""
@@ -138,7 +138,7 @@ def private_guesses(
         labels: as reported, int64 [m].
         randomness: of batches, dither and noise.
     """
-    network = private_network(features, votes, rows, labels, setting, randomness=randomness)
+    network = _private_network(features, votes, rows, labels, setting, randomness=randomness)
     learned = {name: value.detach().clone() for name, value in network.state_dict().items()}
     return private_classes(learned["weight"], learned["bias"], features, votes), learned
 

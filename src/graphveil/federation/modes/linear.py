@@ -46,12 +46,8 @@ from graphveil.federation.modes.propagation import Walk, Walker
 _REACH, _OPEN_REACH = 4.0, 64.0
 
 
-def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
-    """Return the bits to cut off products, and the products' bound.
-
-    Args:
-        weights: whether W is a factor: without a guarantee nothing bounds it.
-    """
+def _scale_of(setting: Setting, *, weights: bool = False) -> Scale:
+    """Return the bits to cut off products, and the products' bound; without a guarantee nothing bounds W."""
     least = _OPEN_REACH if weights and setting.publication.public else _REACH
     return Scale(setting.protocol.bits, math.ceil(max(least, setting.privacy.clip)) << (2 * setting.protocol.bits))
 
@@ -234,10 +230,10 @@ def _propagated(exchange: Exchange) -> Program[Tensor]:
     first, *hops = hops_of(run.setting, exchange.rows)
     # The masked features were exchanged already: they serve the first hop, and X W in the end.
     p = walker.local(first, first.placed(exchange.x, run.me), exchange.inner)
-    p = yield from truncate_shared(zero, p, key, scale_of(run.setting), first.name)
+    p = yield from truncate_shared(zero, p, key, _scale_of(run.setting), first.name)
     for walk in hops:
         p = yield from walker.product(walk, p)
-        p = yield from truncate_shared(zero, p, key, scale_of(run.setting), walk.name)
+        p = yield from truncate_shared(zero, p, key, _scale_of(run.setting), walk.name)
     return p
 
 
@@ -251,7 +247,7 @@ def _initial(
     gram = ring.matmul(e, u[t].T) + ring.matmul(u, e[t].T)
     if run.me == setting.names[0]:
         gram += ring.matmul(e, e[t].T)
-    gram = yield from truncate_shared(exchange.zero, gram, exchange.key, scale_of(setting), "gram")
+    gram = yield from truncate_shared(exchange.zero, gram, exchange.key, _scale_of(setting), "gram")
     # Drawn from the secret source and not the seeded one: knowing W one could solve z = P W for the features.
     drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
     w = ring.encode(drawn * setting.bounds.start, setting.protocol.bits)
@@ -314,7 +310,7 @@ def _receive_share(exchange: Exchange, label: str) -> Program[Tensor]:
 def _weights(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
     """Return this holder's share of W, int64 [d, h], of the round that validated best."""
     step = ring.matmul(multiplied.e.T.contiguous(), party.a)
-    scale = scale_of(exchange.run.setting, weights=True)
+    scale = _scale_of(exchange.run.setting, weights=True)
     step = yield from truncate_shared(exchange.zero, step, exchange.key, scale, "weights")
     return party.w + step
 
@@ -326,7 +322,7 @@ def multiplied_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
         weights: this holder's share of W, int64 [d, h].
     """
     zero, key, walker, setting = exchange.zero, exchange.key, exchange.walker, exchange.run.setting
-    scale = scale_of(setting, weights=True)
+    scale = _scale_of(setting, weights=True)
     y = yield from _inputs(exchange, weights)
     y = yield from truncate_shared(zero, y, key, scale, "inputs")
     for walk in last_hops_of(setting, exchange.rows)[:-1]:

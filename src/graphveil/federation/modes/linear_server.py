@@ -96,12 +96,8 @@ class _Dealt:
     z: Tensor = field(repr=False)
 
 
-def summed_masks(keys: Mapping[str, MaskKey], label: str, shape: tuple[int, ...]) -> Tensor:
-    """Return the sum of all holders' masks of a label, int64 of this shape.
-
-    Args:
-        shape: of each.
-    """
+def _summed_masks(keys: Mapping[str, MaskKey], label: str, shape: tuple[int, ...]) -> Tensor:
+    """Return the sum of all holders' masks of a label, int64 of this shape."""
     return torch.stack([key.expand(label, shape) for key in keys.values()]).sum(dim=0)
 
 
@@ -115,14 +111,14 @@ def _open(run: states.RunContext, nodes: int, rows: int) -> Program[_Dealt]:
         setting.names, keys, setting.entries, [*hops, *last_hops_of(setting, announced)], nodes
     )
     m, t = len(announced.some), len(announced.train)
-    u = summed_masks(keys, "P", (m, setting.columns))
+    u = _summed_masks(keys, "P", (m, setting.columns))
     z = torch.zeros(m, width, dtype=torch.int64)
     if run.state is None:
         for walk in hops:
             yield from deal_truncation(keys, parts[walk.name], bits, walk.name)
         yield from deal_truncation(keys, ring.matmul(u, u[:t].T.contiguous()), bits, "gram")
-        z = ring.matmul(u, summed_masks(keys, "W", (setting.columns, width)))
-    return _Dealt(run, announced, keys, parts, summed_masks(keys, "G", (m, t)), u[:t], z)
+        z = ring.matmul(u, _summed_masks(keys, "W", (setting.columns, width)))
+    return _Dealt(run, announced, keys, parts, _summed_masks(keys, "G", (m, t)), u[:t], z)
 
 
 @dataclass
@@ -279,7 +275,7 @@ def deal_inputs(
         rows: which are opened.
         parts: of each product, by name.
     """
-    yield from deal_truncation(keys, input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
+    yield from deal_truncation(keys, _input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
     for walk in last_hops_of(setting, rows)[:-1]:
         yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)
 
@@ -297,12 +293,8 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
     yield Send(setting.label_holder, "hidden", hidden)
 
 
-def input_masks(setting: Setting, rows: Rows, keys: Mapping[str, MaskKey]) -> Tensor:
-    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h].
-
-    Args:
-        rows: which are opened.
-    """
+def _input_masks(setting: Setting, rows: Rows, keys: Mapping[str, MaskKey]) -> Tensor:
+    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h]."""
     first = hops_of(setting, rows)[0]
     shape = (setting.columns, setting.model.width)
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}

@@ -49,15 +49,11 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
         raise DataError(f"cannot be read as arrays ({error})", where=str(path)) from error
 
 
-def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
-    """Return the array of an npy file; DataError as `read_npz`.
-
-    Args:
-        largest: the most bytes that it may take.
-    """
+def read_npy(path: Path) -> np.ndarray:
+    """Return the array of an npy file; DataError as `read_npz`."""
     require_file(path)
     size = path.stat().st_size
-    _require(size, path, largest)
+    _require(size, path, LARGEST)
     try:
         with path.open("rb") as file:
             _check_header(file, size)

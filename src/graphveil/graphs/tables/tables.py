@@ -334,7 +334,7 @@ def check_header(where: str, names: Sequence[str]) -> None:
     Args:
         where: their line, in messages.
     """
-    check_names(where, names)
+    _check_names(where, names)
     for place, name in enumerate(names, 1):
         # Left as it is, ` label` would be a feature, and nobody would have a label.
         if name != name.strip():
@@ -387,18 +387,14 @@ def check_columns(columns: polars.Schema, where: str) -> None:
     Args:
         where: its name in messages.
     """
-    check_names(where, columns.names())
+    _check_names(where, columns.names())
     for name, kind in columns.items():
         if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
             raise DataError(f"column {name!r} holds {kind}", where=where, allowed="text, numbers, true or false")
 
 
-def check_names(where: str, names: Sequence[str]) -> None:
-    """Refuse columns without a name, with one that no screen can show, or with that of another.
-
-    Args:
-        where: the table, or its first line, in messages.
-    """
+def _check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse columns without a name, with one that no screen can show, or with that of another."""
     for place, name in enumerate(names, 1):
         if not name.strip():
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"

@@ -92,14 +92,14 @@ def accuracy_chart(page: Sheet, group: Group) -> Chart | None:
     if len(places) < 2:
         return None
     lines: list[Line] = []
-    for number, (name, line) in enumerate(lines_of(group, rows, part).items()):
+    for number, (name, line) in enumerate(_lines_of(group, rows, part).items()):
         at = {row.parts[part].epsilon: row for row in line}
         colour = COLOURS[number % len(COLOURS)]
         lines.append(Line(name, colour, tuple(_percent(at.get(place), "accuracy") for place in places)))
         control = tuple(_percent(at.get(place), "control") for place in places)
         if any(value is not None for value in control):
             lines.append(Line(f"{name}: control", colour, control, dashed=True))
-    title = f"{page.score.capitalize()} over {axis_label(group, rows, part)}".replace("\n", " ")
+    title = f"{page.score.capitalize()} over {_axis_label(group, rows, part)}".replace("\n", " ")
     axes = f"epsilon: {group.promise.parts[part].short}", f"{page.score}, per cent"
     return Chart(f"group{group.letter}", title, f"Line chart: {title}.", *axes, places, tuple(lines))
 
@@ -145,7 +145,7 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
         across = varied(rows)
         ticks = sorted({row.parts[across].epsilon for row in rows})
         names = [rounded_up(tick) for tick in ticks]
-        label, lines = axis_label(group, rows, across), lines_of(group, rows, across)
+        label, lines = _axis_label(group, rows, across), _lines_of(group, rows, across)
         for shift, (line, line_rows) in enumerate(lines.items()):
             # Lines are moved apart a little, or their intervals would cover each other.
             step = 0.05 * (shift - (len(lines) - 1) / 2)
@@ -171,7 +171,7 @@ def varied(rows: Sequence[Row]) -> int:
     return counts.index(max(counts))
 
 
-def axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
+def _axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
     """What the epsilon axis is of, and at which epsilon the other parts stay."""
     fixed_epsilons = {}
     for place, part in enumerate(group.promise.parts):
@@ -184,7 +184,7 @@ def axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
     return _wrapped(f"epsilon of {group.promise.parts[across].unit.text}{fixed}", _WRAP)
 
 
-def lines_of(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:
+def _lines_of(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:
     """Rows that belong to one line: of one method, all other epsilons equal."""
     lines: dict[str, list[Row]] = {}
     for row in rows:

@@ -94,14 +94,13 @@ That goes for `public/` as well. `model.safetensors` and `ledger.json` here are 
 """
 
 
-def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
+def default_folder(data: str, method: str, now: datetime) -> Path:
     """``runs/<data>-<method>-<time>``, which `outputs.new_output` numbers where it is used.
 
     Args:
         data: name or path of the graph; of a path, only the last part is kept.
-        root: the folder that holds all runs.
     """
-    return root / f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
+    return Path("runs") / f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
 
 
 def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
