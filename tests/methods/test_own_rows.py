@@ -81,8 +81,8 @@ def test_other_people_without_ids_get_no_row_of_those_whose_graph_has_the_same_n
     if reads_edges:  # paid for once each, and given again, also by who loads the model
         assert len(method.ledger.spends) == 3
         method.save(tmp_path)
-        for asked, answer in ((june, first), (july, second)):
-            assert torch.equal(load_method(tmp_path).predict_proba(asked), answer)
+        for graph, answer in ((june, first), (july, second)):
+            assert torch.equal(load_method(tmp_path).predict_proba(graph), answer)
 
 
 @pytest.mark.slow  # trainings

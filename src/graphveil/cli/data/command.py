@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -51,7 +51,11 @@ def describe(
 
     with working() as progress, opened(engine_choice) as engine:
         answer = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=engine))
-    emit(answer, as_json=as_json, screen=lambda: tables.described({**answer, "classes": _cut(answer["classes"])}))
+    emit(
+        answer,
+        as_json=as_json,
+        screen=lambda: tables.described({**answer, "classes": _cut(cast("Mapping[str, int]", answer["classes"]))}),
+    )
 
 
 #: Of more classes than the first number a screen shows the second, the largest.
