@@ -14,7 +14,7 @@ people is refused, or charged where room was declared. Settings are tried by `me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -27,10 +27,12 @@ from graphveil.methods.base.method import Method
 from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.base.parameters import (
     admitting,
+    classifier_tags,
     documented,
     labels_apart,
     not_by_blocks,
     not_fitted,
+    notebook_page,
     parameters_of,
     require_parameters,
     would_ask_again,
@@ -45,14 +47,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor, nn
 
-
-class Measured(Protocol):
-    @property
-    def mean(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
+    from graphveil.methods.runs.intervals import Interval
 
 
 class Estimator:
@@ -93,7 +88,7 @@ class Estimator:
     trains_by_blocks: ClassVar[bool] = False
     predicts_by_blocks: ClassVar[bool] = False
     account: Account
-    lift: Measured | None = None
+    lift: Interval | None = None
     _cloned: bool = False
     _unset: frozenset[str] = frozenset()
 
@@ -106,7 +101,9 @@ class Estimator:
             options = cls.entry.options.items()
             cls.__doc__ = documented(cls, {**cls.further_help, **{name: option.help for name, option in options}})
 
-    if TYPE_CHECKING:  # what each method has of its own
+    # ---- what each method has of its own ----
+
+    if TYPE_CHECKING:
 
         @property
         def seed(self) -> int: ...
@@ -114,21 +111,49 @@ class Estimator:
         def fitted(self) -> bool: ...
         @property
         def schema(self) -> GraphSchema: ...  # InputError before fitting, as the guarantee
-        @property
-        def several(self) -> bool: ...
-        @property
-        def mechanism_guarantee(self) -> Guarantee: ...
-        @property
-        def epsilon_relationship(self) -> float | None: ...
-        @property
-        def history(self) -> tuple[Epoch, ...]: ...
-        def parameters(self) -> dict[str, Any]: ...
-        def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any: ...
-        def train(self, collected: Any, *args: Any, **keywords: Any) -> None: ...
         def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor: ...
         def stored(self) -> Stored: ...
         @classmethod
         def restore(cls, stored: Stored) -> Self: ...  # KeyError, TypeError or ValueError for anything else
+
+    else:
+
+        @cached_property
+        def seed(self) -> int:
+            """What fixes the default split and initial weights, never privacy noise."""
+            return self.settings.seed
+
+    def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any:
+        """Return what one payment lets a method read of `graph`, behind its mechanisms."""
+        raise NotImplementedError
+
+    def train(self, collected: Any, *args: Any, **keywords: Any) -> None:
+        """Train on what was collected."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more; hops that were left to the budgets are None."""
+        raise NotImplementedError
+
+    @property
+    def mechanism_guarantee(self) -> Guarantee:
+        """What all that was paid for protects, by its mechanisms alone."""
+        raise NotImplementedError
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one relationship costs, both entries of an undirected edge; None where no edge is protected."""
+        return None
+
+    @property
+    def several(self) -> bool:
+        """Whether a node has several labels."""
+        return False
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures, of what was released or is public; none where they would have to be paid for."""
+        return ()
 
     # ---- fitting and predicting ----
 
@@ -218,10 +243,8 @@ class Estimator:
         engine: Engine = LOCAL,
         **who: object,
     ) -> Tensor:
-        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
-
-        Args:
-            graph, randomness, engine, who: see `predict_proba`.
+        """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels. Parameters: see
+        `predict_proba`.
         """
         probabilities = self.predict_proba(graph, randomness=randomness, engine=engine, **who)
         return (probabilities > 0.5).long() if self.several else probabilities.argmax(dim=1)
@@ -238,8 +261,7 @@ class Estimator:
         """Return the accuracy against true labels; the micro-averaged F1 where a node has several labels.
 
         Args:
-            graph: has the true labels. mask: bool [n], the nodes that count; default: all with a label.
-            randomness, engine, who: see `predict_proba`.
+            mask: bool [n], the nodes that count; default: all with a label. The others: see `predict_proba`.
         """
         graph = _as_graph(graph)
         return true_score(lambda: self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
@@ -359,17 +381,7 @@ class Estimator:
         return self.fitted
 
     def __sklearn_tags__(self) -> object:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags(multi_label=True),
-            input_tags=InputTags(two_d_array=False),
-            requires_fit=True,
-            no_validation=True,
-            non_deterministic=True,
-        )
+        return classifier_tags()
 
     @property
     def privacy_(self) -> Guarantee:
@@ -400,16 +412,9 @@ class Estimator:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the method, what it protects, and its lift where a run measured it."""
-        from html import escape
-
-        rows = [f"<b>{escape(repr(self))}</b>"]
-        rows.append(escape(self.guarantee.sentence()) if self.fitted else "Not fitted: nothing has been read.")
-        if self.lift is not None:
-            mean, low, high = (100 * value for value in (self.lift.mean, self.lift.low, self.lift.high))
-            rows.append(f"Lift over the best control: {mean:+.1f} points ({low:+.1f} to {high:+.1f}).")
-        elif self.fitted:
-            rows.append("Lift: not measured; a run with controls measures it (<code>graphveil train</code>).")
-        return "<div>" + "".join(f"<p>{row}</p>" for row in rows) + "</div>"
+        sentence = self.guarantee.sentence() if self.fitted else "Not fitted: nothing has been read."
+        lift = None if self.lift is None else (self.lift.mean, self.lift.low, self.lift.high)
+        return notebook_page(repr(self), sentence, lift, fitted=self.fitted)
 
 
 def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator:

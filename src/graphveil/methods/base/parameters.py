@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import wraps
+from html import escape
 from textwrap import wrap
 from typing import Any
 
@@ -148,6 +149,32 @@ def not_fitted(refusal: InputError) -> InputError:
         ...
 
     return NotFitted(refusal.what, where=refusal.where, allowed=refusal.allowed, remedy=refusal.remedy)
+
+
+def classifier_tags() -> object:
+    """Return what scikit-learn has to know of every method."""
+    from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+    return Tags(
+        estimator_type="classifier",
+        target_tags=TargetTags(required=False),
+        classifier_tags=ClassifierTags(multi_label=True),
+        input_tags=InputTags(two_d_array=False),
+        requires_fit=True,
+        no_validation=True,
+        non_deterministic=True,
+    )
+
+
+def notebook_page(method: str, guarantee: str, lift: tuple[float, float, float] | None, *, fitted: bool) -> str:
+    """Return paragraphs in HTML of a method: its `repr`, what it protects, and its lift with both ends."""
+    rows = [f"<b>{escape(method)}</b>", escape(guarantee)]
+    if lift is not None:
+        mean, low, high = (100 * value for value in lift)
+        rows.append(f"Lift over the best control: {mean:+.1f} points ({low:+.1f} to {high:+.1f}).")
+    elif fitted:
+        rows.append("Lift: not measured; a run with controls measures it (<code>graphveil train</code>).")
+    return "<div>" + "".join(f"<p>{row}</p>" for row in rows) + "</div>"
 
 
 def labels_apart(rows: object) -> InputError:

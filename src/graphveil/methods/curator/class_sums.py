@@ -131,8 +131,6 @@ class ClassSums(FittedEstimator[FittedSums]):
     reads_edges = counts_classes = by_blocks = True
     hops, w_max = 1, 1.0
     layers: tuple[int, ...] = ()  # the time of its experts is counted apart
-    says_who: tuple[str, ...] = ()
-    several = False
     settings_type = SumsSettings
 
     def __init__(
@@ -282,7 +280,6 @@ class ClassSums(FittedEstimator[FittedSums]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> PublishedSums:
-        """Publish the sums of `graph`."""
         return self.publish(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
@@ -292,7 +289,6 @@ class ClassSums(FittedEstimator[FittedSums]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on a publication: `fit_published`."""
         self.fit_published(collected, progress=progress)
 
     # ---- what comes out ----
@@ -310,29 +306,20 @@ class ClassSums(FittedEstimator[FittedSums]):
             )
         return torch.softmax(fitted.network.logits, dim=1)
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, **self.privacy.unit_settings}
         return {**budget, "noise": self.noise, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What the publication protects."""
         return self.result.guarantee
 
     @property
     def epsilon_relationship(self) -> float | None:
-        """What one relationship costs: both entries of an undirected edge."""
         return self.result.epsilon_relationship
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures."""
         return self.result.network.history
 
     # ---- files ----

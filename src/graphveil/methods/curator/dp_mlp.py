@@ -121,9 +121,6 @@ class DPMLP(FittedEstimator[FittedCurator]):
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
     layers: tuple[int, ...] = (2,)
-    says_who: tuple[str, ...] = ()
-    several = False
-    epsilon_relationship: float | None = None
     settings_type, derived = CuratorSettings, ("least_steps",)
 
     def __init__(
@@ -244,25 +241,17 @@ class DPMLP(FittedEstimator[FittedCurator]):
         """Whether training is private, so that a row of the predictions is for that node's eyes alone."""
         return not self.privacy.public
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
         return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What the training protects."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void, edges=False)
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; none where training is private: they would have to be paid for."""
         return self.result.history
 
     def stored(self) -> Stored:

@@ -275,7 +275,6 @@ class ListsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> LinkReports:
-        """Simulate the collection on `graph`: everybody's report and list."""
         return self.randomize(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
@@ -285,7 +284,6 @@ class ListsEstimator(FittedEstimator[F], ABC):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on reports: `fit_reports`."""
         self.fit_reports(collected, progress=progress)
 
     @property

@@ -42,7 +42,6 @@ from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
-from graphveil.training import Epoch
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
     """
 
     entry, kind = entry_of("link-beliefs", LINK_METHODS), "link-beliefs"
-    says_who: tuple[str, ...] = ()
-    several = False
     seed: int
-    history: tuple[Epoch, ...] = ()
     trains_network = False
 
     def __init__(
@@ -153,7 +149,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         return {**self._options(), "device": self.device}
 
     def _options(self) -> dict[str, Any]:
@@ -174,7 +169,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What all that was collected so far protects."""
         fitted = self.result
         nodes, ledger = len(fitted.probabilities), self.account.ledger
         return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)

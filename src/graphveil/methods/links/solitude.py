@@ -124,7 +124,6 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     entry, kind = entry_of("solitude", LINK_METHODS), "solitude"
     says_who = ("people",)
-    several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
     trains_network = True
     predicts_by_blocks: ClassVar[bool] = True
@@ -284,13 +283,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         read = randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness(), engine=engine)
         return self._answers(read, engine)
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         return {**self._options(), "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     def _options(self) -> dict[str, Any]:
@@ -312,7 +305,6 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What all that was collected so far protects."""
         fitted = self.result
         nodes, ledger = len(fitted.network.logits), self.account.ledger
         once = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
@@ -320,7 +312,6 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
     # ---- files ----

@@ -40,7 +40,6 @@ from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -168,11 +167,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     entry, kind = entry_of("label-propagation", LOCAL_METHODS), "label-propagation"
     trains_network: ClassVar[Literal[False]] = False
-    says_who: tuple[str, ...] = ()
-    several = False
     seed: int
-    epsilon_relationship: float | None = None
-    history: tuple[Epoch, ...] = ()
 
     def __init__(
         self,
@@ -261,7 +256,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         answers = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
         return {
             "epsilon_y": self.privacy.epsilon_y,
@@ -284,7 +278,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What the collection that was fitted protects; of a published graph, what its release protects."""
         fitted = self.result
         return fitted.published or self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
 

@@ -120,7 +120,6 @@ class LPGNN(ReportsEstimator[Fitted]):
     reads_private_edges: ClassVar[bool] = False
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
-    epsilon_relationship: float | None = None
 
     def __init__(
         self,
@@ -276,16 +275,9 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def several(self) -> bool:
-        """Whether a node has several labels."""
         return self.result.several
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         names = ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
         privacy = {name: getattr(self.privacy, name) for name in names}
         more = {"queries": self.queries, "backbone": self.backbone, **{name: getattr(self, name) for name in _CHOICES}}
@@ -293,7 +285,6 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What all that was collected so far protects; of a published graph, what its release protects."""
         fitted = self.result
         if fitted.published is not None:
             return fitted.published
@@ -302,7 +293,6 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
     def stored(self) -> Stored:

@@ -87,7 +87,6 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> LocalCollection:
-        """Simulate the collection on `graph`: everybody's report, and the public topology."""
         reports = self.randomize(graph, split=split, randomness=randomness, engine=engine)
         return LocalCollection(reports, topology_of(graph))
 
@@ -99,7 +98,6 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> None:
-        """Train on a collection: `fit_reports`."""
         self.fit_reports(collected.reports, collected.topology, progress=progress, engine=engine)
 
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:

@@ -273,16 +273,9 @@ class HeteroRR(Publisher):
 
     @property
     def several(self) -> bool:
-        """Whether a node has several labels."""
         return self.network.several
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
         chains = {"steps": self.chains.steps, "chains": self.chains.chains}
@@ -303,13 +296,11 @@ class HeteroRR(Publisher):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What the release protects."""
         self._require_fitted()
         return self.network.guarantee
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from what was released."""
         self._require_fitted()
         return self.network.history
 

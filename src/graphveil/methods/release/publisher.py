@@ -66,10 +66,8 @@ class Publisher(Estimator):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on a release: `fit_released`."""
         self.fit_released(collected.graph, split=collected.split, progress=progress)
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one private edge costs, or has cost."""
         return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)

@@ -83,8 +83,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     fits = "fit_published"
     recipe: ClassVar[Recipe]
     reads_edges, by_blocks, predicts_by_blocks, counts_classes = True, True, True, False
-    says_who: tuple[str, ...] = ()
-    several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
     further_help = CURATOR_HELP
     derived: ClassVar[tuple[str, ...]] = ("least_steps",)
@@ -218,7 +216,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return self
 
     def collect(self, graph: Graph, **how: Any) -> Published:
-        """Publish noisy sums of `graph`: `publish`."""
         return self.publish(graph, **how)
 
     def train(
@@ -228,7 +225,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on a publication: `fit_published`."""
         self.fit_published(collected, randomness=randomness, progress=progress)
 
     # ---- what comes out ----
@@ -252,25 +248,17 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         answer = self._answers.about(graph)
         return self._answers.add(graph, self._query(fitted, graph, randomness, engine)) if answer is None else answer
 
-    @property
-    def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
-        return self.settings.seed
-
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         return {**privacy, **asdict(self.settings)}
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What all trainings and queries that were paid for protect."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)
 
     @property
     def epsilon_relationship(self) -> float | None:
-        """What one training costs one relationship, see `CuratorPrivacy.epsilon_relationship`."""
         fitted = self.result
         return self.privacy.epsilon_relationship(fitted.schema, fitted.noise, w_max=self.w_max)
 

@@ -38,7 +38,6 @@ from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
-from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,10 +71,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     entry, kind = entry_of(CLASS_COUNTS, RELEASE_METHODS), CLASS_COUNTS
     fits = "fit_released"
-    says_who: tuple[str, ...] = ()
-    several = False
     seed: int
-    history: tuple[Epoch, ...] = ()
 
     def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
         require_device(device)
@@ -155,7 +151,6 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
         self._curator.account = account
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         return {"epsilon_a": self.privacy.epsilon_a, "seed": self.seed, "device": self.device}
 
     @property
@@ -165,7 +160,6 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """What the release protects."""
         return self.result.guarantee
 
     # ---- files ----
