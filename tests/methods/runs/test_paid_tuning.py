@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dp_accounting
@@ -19,6 +20,7 @@ from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.search import Search, noisy_count, require_payable, tune_at_a_price
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
 from graphveil.privacy.accounting.accountant import RDP_ORDERS
+from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 from graphveil.runtime.progress import Progress
 from tests.methods import curator_made as cm
 from tests.methods import made
@@ -153,6 +155,24 @@ def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
     assert charged.total("edges") == pytest.approx((4.0, 1e-5)) and charged.budget == ledger.budget
     with pytest.raises(BudgetError):
         tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=charged, split=cm.split_of(cm.graph()))
+
+
+def test_a_ledger_on_disk_has_paid_before_anything_is_read(tmp_path: Path) -> None:
+    """A second tuning at once would else run all its trials, too, and hear of the other one only after them."""
+    file = tmp_path / "ledger.json"
+    opened = LedgerFile(file).open(Ledger.open({"edges": (6.0, 1e-4)}))
+    with pytest.raises(TypeError, match="Sealed"):  # where it is read first
+        tuned("gap by edge", cm.Unreadable(cm.graph()), ledger=opened, split=cm.split_of(cm.graph()))
+    (spend,) = read_ledger(file).spends
+    assert (spend.epsilon, spend.delta) == (4.0, 1e-5)
+    # What it says is known before: of single trials and their noise nothing may be shown.
+    assert set(spend.parameters) == {"unit", "law", "mean_trials"}
+    with pytest.raises(BudgetError):
+        tuned("gap by edge", cm.graph(), ledger=opened)
+    file.unlink()
+    again = LedgerFile(file).open(Ledger.open({"edges": (6.0, 1e-4)}))
+    method = tuned("gap by edge", ledger=again).method
+    assert method.ledger.spends == read_ledger(file).spends and method.guarantee.epsilon == 4.0
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import DataError, GraphveilError, InputError
-from graphveil.graphs import Graph, Split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.value.value import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
 from graphveil.methods.base.estimator import Estimator
@@ -45,7 +45,7 @@ from graphveil.methods.runs.tuning import (
     tune,
     tune_by_proxy,
 )
-from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
+from graphveil.privacy import Ledger, Randomness, RepeatAndSelect, Spend
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -198,7 +198,7 @@ def tune_at_a_price(
     Args:
         settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
         tuning: the law of the number of trials.
-        ledger: pays for the tuning; default: one opened for it.
+        ledger: pays for the tuning, one on disk before anything is read; default: one opened for it.
         log: is told every trial, with `seed`, for the curator alone.
 
     Raises:
@@ -221,14 +221,23 @@ def tune_at_a_price(
         # Every candidate is priced on a copy: one that no noise can pay for refuses the whole, and nothing was spent.
         account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
     tell = None if log is None else lambda entry: log({"seed": seed, **entry})
+    # A ledger on disk pays before anything is read: whatever becomes of the trials, or of this process, is paid for.
+    paid = None if account.account is None else account.spend(*_in_advance(planned, graph.schema, people))
     best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
     chosen = best.method
     # A last check against ourselves: the best of many, priced as one, would be a broken promise.
     if chosen.privacy.tuning != tuning or len(chosen.ledger.spends) != 1:
         raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
     # One spend for all trials: the law's price covers those whose results are never shown.
-    chosen.ledger = account.spend(*chosen.ledger.spends)
+    chosen.ledger = account.spend(*chosen.ledger.spends) if paid is None else paid
     return Tuned(chosen, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
+
+
+def _in_advance(planned: Any, schema: GraphSchema, people: int) -> list[Spend]:
+    """Return the price of all trials with what is known of them before: nothing of any single trial."""
+    spends = planned.privacy.spend("tuning", schema, planned.planned_noise(schema, people))
+    known = ("unit", "law", "mean_trials")
+    return [replace(spend, parameters={name: spend.parameters[name] for name in known}) for spend in spends]
 
 
 def _builder(
