@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split, social_graph
 from graphveil.methods import GAP, ProGAP
-from graphveil.methods.curator.progap import hops_for
+from graphveil.methods.curator.settings import sums_by
 from graphveil.methods.curator.stages.training import logits_of
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.entries import WEIGHTED_GAP
@@ -65,5 +66,11 @@ def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> N
 
 def test_a_third_sum_is_for_large_budgets_of_one_relationship() -> None:
     budgets = [(31.0, None), (32.0, None), (45.0, "edge"), (45.0, "directed-edge"), (45.0, "node"), (45.0, "k-edges")]
-    assert [hops_for(*budget) for budget in budgets] == [2, 3, 3, 3, 2, 2]
+    assert [sums_by(*budget, under_noise=1, without=3) for budget in budgets] == [2, 3, 3, 3, 2, 2]
     assert ProGAP(epsilon=45.0, hops=1).settings.hops == 1
+
+
+def test_under_much_noise_edges_are_summed_once() -> None:
+    budgets = [(2.0, None), (2.0, "k-edges"), (2.0, "node"), (2.1, None), (math.inf, None)]
+    assert [sums_by(*budget, under_noise=1, without=2) for budget in budgets] == [1, 1, 2, 2, 2]
+    assert (GAP(epsilon=2.0).settings.hops, ProGAP(epsilon=2.0).settings.hops) == (1, 2)

@@ -311,7 +311,7 @@ def test_head_and_sum_are_one_stack_of_normal_releases() -> None:
     [({}, 2, 2.0), ({"unit": "directed-edge"}, 1, 4.0), ({"unit": "k-edges", "relationships": 4}, 8, 0.5)],
 )
 def test_the_price_is_of_all_counts_together(settings: dict[str, Any], change: int, relationship: float) -> None:
-    method = fit("lpgnet", **settings)
+    method = fit("lpgnet", hops=2, **settings)
     sigma = math.sqrt(0.5) / math.sinh(2.0 / (2 * change) / 2)
     assert method.published.noise.sigmas == pytest.approx((sigma, sigma))
     assert method.epsilon_relationship == pytest.approx(relationship)

@@ -178,7 +178,10 @@ CURATOR_METHODS: tuple[Method, ...] = (
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
-            **{name: _NETWORK[name] for name in ("hops", *_OPEN)},
+            "hops": Option(
+                None, int, f"{_HELP['hops']}; default: 2, up to epsilon 2 for a relationship 1, from 32 on 3"
+            ),
+            **{name: _NETWORK[name] for name in _OPEN},
         },
         search={"hops": (1, 2, 3), "hidden": (16, 64)},
         tags=_RIVAL,
@@ -213,6 +216,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
             "restart": Option(0.5, float, "of the convolution's PageRank; 1 reads no edge"),
             "penalty": Option(0.1, float, "on the head's squared weights; more of it needs less noise"),
             **{name: _NETWORK[name] for name in (*_OPEN, "bits", "share_hops")},
+            "hidden": Option(64, int, _HELP["hidden"]),
         },
         search={"hops": (1, 2, 4), "restart": (0.25, 0.5, 0.75)},
         tags=_RIVAL,

@@ -236,8 +236,8 @@ def tune_at_a_price(
 def _in_advance(planned: Any, schema: GraphSchema, people: int) -> list[Spend]:
     """Return the price of all trials with what is known of them before: nothing of any single trial."""
     spends = planned.privacy.spend("tuning", schema, planned.planned_noise(schema, people))
-    known = ("unit", "law", "mean_trials")
-    return [replace(spend, parameters={name: spend.parameters[name] for name in known}) for spend in spends]
+    public = ("unit", "law", "mean_trials")
+    return [replace(spend, parameters={name: spend.parameters[name] for name in public}) for spend in spends]
 
 
 def _builder(
