@@ -2,6 +2,7 @@
 
     python benchmarks/defaults.py run --data-root DATA --splits 5 --out benchmarks/panel-runs/defaults.jsonl
     python benchmarks/defaults.py table --out benchmarks/panel-runs/defaults.jsonl
+    python benchmarks/defaults.py summary --out benchmarks/panel-runs/defaults.jsonl > benchmarks/tables/defaults.csv
 
 A run resumes where it stopped; `--methods`, `--graphs` and `--levels` take part of it.
 Each method trains with its defaults and with each row of its grid, which changes a setting or two of them, on the same
@@ -139,7 +140,7 @@ DEFAULT: Final = "default"
 def main() -> None:
     """Run cells, or print what they say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "table", "summary"))
     parser.add_argument("--data-root", default=None)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--methods", default=None, help="names with commas; default: all")
@@ -148,8 +149,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
-    if chosen.what == "table":
-        print("\n".join(table(read(chosen.out))))
+    if chosen.what != "run":
+        print("\n".join({"table": table, "summary": summary}[chosen.what](read(chosen.out))))
         return
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     done = {key_of(row) for row in read(chosen.out)}
@@ -227,6 +228,25 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
                 yield f"| {graph} | {half_of(graph)} | {default:.1f} | {best:.1f} | {row} | {less} | {plain} |"
             gaps = [default - best for _, default, best, *_ in lines]
             yield f"\nmean {sum(gaps) / len(gaps):+.2f}, worst {min(gaps):+.1f} of {len(gaps)} graphs"
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a CSV file, a line for each method and epsilon: means over graphs, and over those of the reporting half."""
+    every = accuracies(rows)
+    yield "method,epsilon,graphs,splits,default,default less best,on the reporting half,worst graph"
+    for name, subject in SUBJECTS.items():
+        for level, epsilon in subject.epsilons.items():
+            lines = [line for member in MEMBERS if (line := _line(every, name, member.name, level)) is not None]
+            if not lines or name in PLAIN:
+                continue
+            least = min(len(every[name, graph, level][DEFAULT]) for graph, *_ in lines)
+            gaps = {graph: default - best for graph, default, best, *_ in lines}
+            held = [gap for graph, gap in gaps.items() if half_of(graph) == "report"]
+            worst = min(gaps, key=lambda graph: gaps[graph])
+            figures = [sum(default for _, default, *_ in lines) / len(lines), sum(gaps.values()) / len(gaps)]
+            reporting = f"{sum(held) / len(held):.1f}" if held else ""
+            numbers = ",".join(f"{figure:.1f}" for figure in figures)
+            yield f"{name},{epsilon:g},{len(lines)},{least},{numbers},{reporting},{gaps[worst]:.1f} {worst}"
 
 
 def _line(every: Cells, name: str, graph: str, level: str) -> tuple[str, float, float, str, str, str] | None:
