@@ -56,25 +56,15 @@ class NetworkSettings:
         for name in ("model", "scaling", "selection", "loss"):
             if getattr(self, name) not in NAMES[name]:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(NAMES[name]))
-        for name, low, high in (
-            ("steps_x", 0, 64),
-            ("steps_y", 0, 64),
-            ("hidden", 1, 4096),
-            ("epochs", 1, 10**6),
-            ("patience", 0, 10**6),
-            ("seed", 0, 2**63 - 1),
-        ):
-            # True is an int in Python, and would pass as one epoch.
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        rate, decay = number_or_nan(self.learning_rate), number_or_nan(self.weight_decay)
+        require_whole(0, 64, steps_x=self.steps_x, steps_y=self.steps_y)
+        require_whole(1, 4096, hidden=self.hidden)
+        require_whole(1, 10**6, epochs=self.epochs)
+        require_whole(0, 10**6, patience=self.patience)
+        require_whole(0, 2**63 - 1, seed=self.seed)
         if not 0 <= number_or_nan(self.dropout) < 1:
             raise InputError(f"dropout = {self.dropout!r}", allowed="a number in [0, 1)")
-        if not 0 < rate < math.inf:
-            raise InputError(f"learning_rate = {self.learning_rate!r}", allowed="a finite number above 0")
-        if not 0 <= decay < math.inf:
-            raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
+        require_above_zero(learning_rate=self.learning_rate)
+        require_at_least_zero(weight_decay=self.weight_decay)
         if self.loss != "drop" and self.steps_y:
             raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y = 0")
         require_device(self.device)
@@ -120,6 +110,30 @@ class PooledReleasedOptions(ReleasedOptions, total=False):
 def number_or_nan(value: object) -> float:
     """Return a number, or NaN, which no range holds, for anything else."""
     return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+def require_whole(low: int, high: int | None = None, **settings: object) -> None:
+    """Raise InputError for a setting that is no whole number in low..high; None: no upper end."""
+    for name, value in settings.items():
+        # True is an int in Python, and would pass as one epoch.
+        upper = math.inf if high is None else high
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= upper:
+            allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
+            raise InputError(f"{name} = {value!r}", allowed=f"a whole number {allowed}")
+
+
+def require_above_zero(**settings: object) -> None:
+    """Raise InputError for a setting that is no finite number above 0."""
+    for name, value in settings.items():
+        if not 0 < number_or_nan(value) < math.inf:
+            raise InputError(f"{name} = {value!r}", allowed="a finite number above 0")
+
+
+def require_at_least_zero(**settings: object) -> None:
+    """Raise InputError for a setting that is no finite number of at least 0."""
+    for name, value in settings.items():
+        if not 0 <= number_or_nan(value) < math.inf:
+            raise InputError(f"{name} = {value!r}", allowed="a finite number of at least 0")
 
 
 def require_device(device: str) -> None:

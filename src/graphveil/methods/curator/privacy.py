@@ -22,6 +22,7 @@ from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError, NoiseError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.degree_bound import RULES
+from graphveil.methods.base.settings import require_whole
 from graphveil.privacy import (
     Assumption,
     ChangedSamples,
@@ -131,17 +132,15 @@ class CuratorPrivacy:
         if self.rule not in RULES:
             raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
         for name in ("degree_bound", "relationships"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} = {value!r}", allowed="a whole number of at least 1")
+            if getattr(self, name) is not None:
+                require_whole(1, **{name: getattr(self, name)})
         if self.degree_bound is not None and not self.nodes:
             raise InputError(f"degree_bound does not apply to unit {self.unit or 'edge'}", allowed="with unit node")
         # A promise needs a number that somebody made; a default would be promised by nobody.
         if self.nodes and self.rule == "declared" and self.degree_bound is None:
             raise InputError("rule declared without a degree_bound", remedy="say what was promised: degree_bound=20")
         self._require_relationships()
-        if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
-            raise InputError(f"queries = {self.queries!r}", allowed="a whole number in 0..1000000")
+        require_whole(0, 10**6, queries=self.queries)
         # A law for the number of trials is paid for out of a budget, and here there is none.
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")

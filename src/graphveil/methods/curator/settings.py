@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
 from graphveil.methods.base.network.start import require_start
-from graphveil.methods.base.settings import SCALINGS, number_or_nan, require_device
+from graphveil.methods.base.settings import (
+    SCALINGS,
+    number_or_nan,
+    require_above_zero,
+    require_at_least_zero,
+    require_device,
+    require_whole,
+)
 
 if TYPE_CHECKING:
     from graphveil.graphs import GraphSchema
@@ -147,28 +154,18 @@ class CuratorSettings:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("hops", 1, 64),
-            ("hidden", 1, 4096),
-            ("epochs", 1, 10**6),
-            ("patience", 0, 10**6),
-            ("batch", 1, 10**9),
-            ("least_steps", 1, 10**9),
-            ("seed", 0, 2**63 - 1),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        for name, high in (("passes", 10**6), ("steps", 10**9)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 1 <= value <= high):
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in 1..{high}")
-        for name in ("learning_rate", "clip"):
-            if not 0 < number_or_nan(getattr(self, name)) < math.inf:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
-        for name in ("weight_decay", "sharpness"):
-            if not 0 <= number_or_nan(getattr(self, name)) < math.inf:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
+        require_whole(1, 64, hops=self.hops)
+        require_whole(1, 4096, hidden=self.hidden)
+        require_whole(1, 10**6, epochs=self.epochs)
+        require_whole(0, 10**6, patience=self.patience)
+        require_whole(1, 10**9, batch=self.batch, least_steps=self.least_steps)
+        require_whole(0, 2**63 - 1, seed=self.seed)
+        if self.passes is not None:
+            require_whole(1, 10**6, passes=self.passes)
+        if self.steps is not None:
+            require_whole(1, 10**9, steps=self.steps)
+        require_above_zero(learning_rate=self.learning_rate, clip=self.clip)
+        require_at_least_zero(weight_decay=self.weight_decay, sharpness=self.sharpness)
         if self.dropout is not None and not 0 <= number_or_nan(self.dropout) < 1:
             raise InputError(f"dropout = {self.dropout!r}", allowed="a number of at least 0, below 1")
         if self.share_hops is not None and not 0 < number_or_nan(self.share_hops) < 1:
@@ -368,8 +365,7 @@ class CaribouSettings(CuratorSettings):
             raise InputError(f"share = {self.share!r}", allowed="a number in (0, 1]")
         if not 0 <= number_or_nan(self.residual) <= 100:
             raise InputError(f"residual = {self.residual!r}", allowed="a number in 0..100")
-        if isinstance(self.floor, bool) or not isinstance(self.floor, int) or not 1 <= self.floor <= 10_000:
-            raise InputError(f"floor = {self.floor!r}", allowed="a whole number in 1..10000")
+        require_whole(1, 10_000, floor=self.floor)
 
 
 @dataclass(frozen=True)
@@ -387,14 +383,11 @@ class SumsSettings:
 
     def __post_init__(self) -> None:
         require_start(self.start)
-        for name, low, high in (("hidden", 1, 4096), ("epochs", 1, 10**6), ("seed", 0, 2**63 - 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        for name, below in (("dropout", 1.0), ("weight_decay", math.inf), ("learning_rate", math.inf)):
-            value = getattr(self, name)
-            plain = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (plain and 0 <= value < below and (value > 0 or name != "learning_rate")):
-                least = "above 0" if name == "learning_rate" else "of at least 0"
-                raise InputError(f"{name} = {value!r}", allowed=f"a finite number {least}{', below 1' * (below == 1)}")
+        require_whole(1, 4096, hidden=self.hidden)
+        require_whole(1, 10**6, epochs=self.epochs)
+        require_whole(0, 2**63 - 1, seed=self.seed)
+        if not 0 <= number_or_nan(self.dropout) < 1:
+            raise InputError(f"dropout = {self.dropout!r}", allowed="a finite number of at least 0, below 1")
+        require_at_least_zero(weight_decay=self.weight_decay)
+        require_above_zero(learning_rate=self.learning_rate)
         require_device(self.device)

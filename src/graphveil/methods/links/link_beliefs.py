@@ -25,7 +25,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.settings import require_device
+from graphveil.methods.base.settings import require_device, require_whole
 from graphveil.methods.base.storage import Stored, schema_from, stored_probabilities
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -98,8 +98,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             raise InputError("epsilon_a = inf: links are public", remedy="train lpgnn, which takes the topology")
         if reading not in READINGS:
             raise InputError(f"reading {reading!r} is not known", allowed=", ".join(READINGS))
-        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 1000:
-            raise InputError(f"rounds = {rounds!r}", allowed="a whole number in 1..1000")
+        require_whole(1, 1000, rounds=rounds)
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
             raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")
         require_device(device)

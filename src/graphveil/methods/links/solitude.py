@@ -39,14 +39,13 @@ from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import (
     ask,
     read_people,
-    require_queries,
     require_source,
     save_people,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings, require_whole
 from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -170,7 +169,8 @@ class Solitude(ListsEstimator[FittedGraph]):
                 f"a backbone of your own with denoiser {denoiser}",
                 allowed=", ".join(name for name in DENOISERS if name not in _NO_BACKBONE),
             )
-        self.queries, self.backbone = require_queries(queries), backbone
+        require_whole(0, 10**6, queries=queries)
+        self.queries, self.backbone = queries, backbone
         self._given = {name: options.get(name) for name in hops}
         self.account = Account(open_ledger(self.privacy, self.links, queries))
         self.records = Records()

@@ -53,7 +53,6 @@ from graphveil.methods.base.people.asking import (
     randomize_features,
     read_people,
     reports_from,
-    require_queries,
     require_reports_for,
     require_source,
     save_people,
@@ -68,7 +67,7 @@ from graphveil.methods.base.people.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings, require_whole
 from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.fitted import Fitted
@@ -154,7 +153,8 @@ class LPGNN(ReportsEstimator[Fitted]):
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf or plain else 4}
         chosen = {name: value for name, value in options.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
-        self.queries, self.denoising, self.backbone = require_queries(queries), denoising, backbone
+        require_whole(0, 10**6, queries=queries)
+        self.queries, self.denoising, self.backbone = queries, denoising, backbone
         self.stand_in, self.trimming, self.pooling = stand_in, trimming, pooling
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: options.get(name) for name in hops}

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.errors import InputError
 from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
+from graphveil.methods.base.settings import require_whole
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
@@ -56,9 +56,8 @@ class Chains:
 
     def __post_init__(self) -> None:
         for name in ("steps", "chains"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} = {value!r}", allowed="a whole number of at least 1")
+            if getattr(self, name) is not None:
+                require_whole(1, **{name: getattr(self, name)})
 
 
 @dataclass(frozen=True)

@@ -148,13 +148,6 @@ def handed_in(name: str) -> Assumption:
     return assume("reports-handed-in", graph=name)
 
 
-def require_queries(queries: int) -> int:
-    """Return a declared number of queries; raises InputError for anything but a whole number of at least 0."""
-    if isinstance(queries, bool) or not isinstance(queries, int) or not 0 <= queries <= 10**6:
-        raise InputError(f"queries = {queries!r}", allowed="a whole number in 0..1000000")
-    return queries
-
-
 def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> None:
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
