@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from tests import account
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
+
+    from tests.reports.browser import Browser
 
 # The key store of whoever runs the tests is not for the secrets of made-up people.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
@@ -64,6 +66,14 @@ def group(nodeid: str) -> str:
     if file == "tests/flows/test_flows.py" and "[" in nodeid:
         return "flows on " + nodeid.partition("[")[2].partition("-")[0]
     return nodeid if nodeid.startswith(ALONE) else file
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    from tests.reports.browser import started
+
+    with started(tmp_path_factory.mktemp("profile")) as window:
+        yield window
 
 
 @pytest.hookimpl(optionalhook=True)

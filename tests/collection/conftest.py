@@ -11,7 +11,6 @@ import pytest
 
 from tests.collection.collections import Collection, begun, url_of
 from tests.collection.postgresql import Postgres, postgresql
-from tests.reports.browser import Browser, started
 
 _NUMBERS = count()
 
@@ -36,9 +35,3 @@ def running(url: str) -> Iterator[Collection]:
     collection = begun(url)
     yield collection
     collection.store.engine.dispose()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window

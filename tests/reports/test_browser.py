@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,13 @@ from graphveil.reports.runs.against import against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html
 from tests.reports import made
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 from tests.reports.compare.test_page import side_by_side
 
 pytestmark = pytest.mark.slow
 LONG = "a-control-with-a-very-long-name-without-any-blank-in-it-at-all-" * 2
 CONTROLS = "a[href], button, input, select, summary, [tabindex]"
 TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

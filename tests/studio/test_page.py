@@ -17,16 +17,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from tests.collection.postgresql import postgresql
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 from tests.studio.officer import Officer, Server, look, serving
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ from graphveil.audit.federation.replay import (
 from graphveil.audit.federation.views import (
     FALSE_ALARM,
     LEVEL,
+    MASKED,
     RecordingSource,
     apart,
     hidden_words,
@@ -46,13 +47,12 @@ from graphveil.audit.federation.views import (
     own_products,
     sent_parts,
     sizes_of_messages,
-    to_server,
     too_small,
+    unforeseen,
 )
 from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import BudgetError
 from graphveil.federation.core.id_forms import digests_of
-from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
@@ -81,7 +81,6 @@ _NEW: Final = torch.arange(NODES, EVERYBODY)
 _OPENING: Final = 2
 #: Of a guess, small enough that one that is sent as it is stands out.
 _GUESSED: Final = 1.0
-_UNIFORM: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
 def _joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
@@ -246,7 +245,7 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
         words[f"what {name} adds under other secrets of the holders"] = [added[0][name] - added[1][name]]
         words[f"what {name} adds before and after a resume"] = [added[0][name] - added[2][name]]
     findings = [
-        *_kinds(first),
+        *unforeseen(first.run, setting, setting.mode.sent_later),
         *sizes_of_messages(first.run, rerun.run),
         *_noise(setting, first.noise(), other.noise()),
     ]
@@ -264,22 +263,14 @@ def _audit_rows(finished: Finished, seed: int) -> Audit:
     first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
     saved, ended = (first.run.states[round] for round in (1, ROUNDS))
     resumed, fresh = finished.predicted(sources[2], resumed=saved), finished.predicted(sources[3])
-    findings = [*_kinds(first), *sizes_of_messages(first.run, rerun.run), *_published(first, resumed, fresh)]
+    findings = unforeseen(first.run, setting, setting.mode.sent_later)
+    findings += [*sizes_of_messages(first.run, rerun.run), *_published(first, resumed, fresh)]
     if finished.predicted(sources[2], resumed=ended, done=ROUNDS).run.messages:
         findings.append("a finished prediction was sent again")
     for done, states in ((1, saved), (ROUNDS, ended)):
         if not _refused(finished, sources[3], resumed=states, done=done, changed="row"):
             findings.append(f"a prediction was made again with other data, after round {done}")
     return judged(_named(setting, "server with dealt keys"), _repeated(first.run, resumed.run), findings)
-
-
-def _kinds(predicted: Predicted) -> list[str]:
-    """Say what was sent to the server that may not be."""
-    setting = predicted.setting
-    sent = {message.kind for _, _, message in predicted.run.messages if message.to == setting.server}
-    return [
-        f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, setting.mode.sent_later))
-    ]
 
 
 def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
@@ -332,8 +323,8 @@ def _repeated(first: Run, resumed: Run) -> dict[str, list[Tensor]]:
     """Return how far all that hides something moves in a resumed session."""
     words: dict[str, list[Tensor]] = {}
     for round in (0, _OPENING):
-        before = first.bodies(round, *_UNIFORM, "hidden-matrix")
-        for key, bodies in resumed.bodies(round, *_UNIFORM, "hidden-matrix").items():
+        before = first.bodies(round, *MASKED, "hidden-matrix")
+        for key, bodies in resumed.bodies(round, *MASKED, "hidden-matrix").items():
             sender, to, kind = key
             # What a resumed session sends stands first in the other: it multiplies nothing anew.
             for old, body in zip(before[key], bodies, strict=False):
@@ -371,8 +362,8 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in (0, _OPENING):
-        after = rerun.run.bodies(round, *_UNIFORM)
-        for (sender, to, kind), bodies in first.run.bodies(round, *_UNIFORM).items():
+        after = rerun.run.bodies(round, *MASKED)
+        for (sender, to, kind), bodies in first.run.bodies(round, *MASKED).items():
             if sender not in (name, setting.server) or to not in colluders:
                 continue
             for before, body in zip(bodies, after[sender, to, kind], strict=True):

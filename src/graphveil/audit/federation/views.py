@@ -86,7 +86,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
     other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
     words = _repeated(run, resumed)
-    findings = [*_kinds(run, setting), *sizes_of_messages(run, rerun)]
+    findings = [*unforeseen(run, setting, setting.mode.sent), *sizes_of_messages(run, rerun)]
     if setting.mode.opens_sum:
         last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
         first, *rest = (Dealt.read(each, setting) for each in (run, rerun, resumed, other, last))
@@ -218,7 +218,7 @@ def too_small(numbers: Tensor, deviation: float) -> bool:
 
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
     """Return how far all that hides something moves where a session begins anew and a round runs again."""
-    kinds = (*_MASKED, "hidden-matrix")
+    kinds = (*MASKED, "hidden-matrix")
     begun, again = (run.bodies(round, *kinds) for round in (0, AGAIN))
     words: dict[str, list[Tensor]] = {}
     for key, bodies in resumed.bodies(AGAIN, *kinds).items():
@@ -232,9 +232,14 @@ def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
     return words
 
 
-def _kinds(run: Run, setting: Setting) -> list[str]:
+def unforeseen(run: Run, setting: Setting, kinds: Collection[str]) -> list[str]:
+    """Say what was sent to the server that may not be.
+
+    Args:
+        kinds: of messages that the programs of the run send.
+    """
     sent = {message.kind for _, _, message in run.messages if message.to == setting.server}
-    return [f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, setting.mode.sent))]
+    return [f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, kinds))]
 
 
 def _published_again(run: Run, resumed: Run) -> list[str]:
@@ -265,7 +270,7 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
     return findings
 
 
-_MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
+MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
 class RecordingSource:
@@ -348,7 +353,7 @@ def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[st
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in range(setting.rounds + 1):
-        before, after = (each.bodies(round, *_MASKED) for each in (run, rerun))
+        before, after = (each.bodies(round, *MASKED) for each in (run, rerun))
         for (sender, to, kind), bodies in before.items():
             if sender not in (victim, setting.server) or to in (victim, setting.server):
                 continue
@@ -403,7 +408,7 @@ def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
 
 def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
     """Return how far masked shares of the victim, beside the colluders', move from a round to the next."""
-    before, after = (run.bodies(round, *_MASKED) for round in (AGAIN, AGAIN + 1))
+    before, after = (run.bodies(round, *MASKED) for round in (AGAIN, AGAIN + 1))
     words: dict[str, list[Tensor]] = {}
     for (sender, to, kind), bodies in before.items():
         if sender == victim:
