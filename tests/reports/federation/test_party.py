@@ -23,6 +23,7 @@ from graphveil.federation.party import Outcome
 from graphveil.federation.transport.session import Message
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, by_kind, read_log
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.status import STATUS, StatusFile, read_status
@@ -134,6 +135,28 @@ def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: 
     probabilities = [[float(row[name]) for name in row if name.startswith("p_")] for row in rows]
     assert all(sum(row) == pytest.approx(1) and len(row) == 3 for row in probabilities)
     assert "=ill" not in {row["class"] for row in rows}
+
+
+def test_what_an_earlier_agreement_cost_stays_on_record_and_is_said(tmp_path: Path) -> None:
+    """Its ledger written over, the folder would say that the same people paid for the last run alone."""
+    folder = tmp_path / "clinic"
+    first = finished(folder, epsilon_y=3.0)
+    paid = json.loads((folder / "ledger.json").read_text())
+    agreed, nobody = replace(agreement(epsilon=2.0), data=b"agreed anew"), outcome(None, None)
+    assert first["agreement"] == agreement(epsilon_y=3.0).hash.hex() != agreed.hash.hex()
+    assert paid_earlier(folder, agreement(epsilon_y=3.0)) == []
+    warnings = paid_earlier(folder, agreed)
+    assert [line.partition(":")[0].rpartition(" cost its ")[2] for line in warnings] == [
+        "rows epsilon 8",
+        "labels epsilon 3",
+    ]
+    write_outcome(folder, "clinic", agreed, nobody)
+    write_outcome(folder, "clinic", agreed, nobody)  # run again, it is the same run
+    aside = folder / "earlier" / first["agreement"][:16]
+    assert json.loads((aside / "ledger.json").read_text()) == paid and (aside / "predictions.csv").is_file()
+    assert json.loads((folder / "outcome.json").read_text())["epsilon"] == 2.0
+    assert [path.name for path in (folder / "earlier").iterdir()] == [aside.name]
+    assert paid_earlier(folder, agreed) == warnings
 
 
 def test_the_server_keeps_a_promise_and_no_predictions(tmp_path: Path) -> None:

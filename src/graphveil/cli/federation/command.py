@@ -318,6 +318,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
+    from graphveil.reports.federation.earlier import paid_earlier
     from graphveil.reports.federation.log import TranscriptFile
     from graphveil.reports.federation.party import write_outcome
     from graphveil.reports.federation.review import ending_soon
@@ -333,7 +334,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = StatusFile(folder, name, rounds, price, setting.mode.reader)
-    for line in ending_soon(agreement):
+    for line in (*ending_soon(agreement), *paid_earlier(folder, agreement)):
         complain(f"warning: {line}")
     messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")

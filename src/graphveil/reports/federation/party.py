@@ -4,6 +4,7 @@ guarantee.json     what is protected from whom      ledger.json   of a holder   
 transcript.jsonl   every message of every start, see `log`
 outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
 predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
+earlier/           the same of runs under other agreements, see `earlier`
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.plan import priced
 
@@ -52,6 +54,8 @@ def write_outcome(
     """
     run = (name, agreement, outcome, ids, seconds)
     try:
+        # A ledger that was written over would forget what the same people have paid before.
+        put_aside(folder, agreement)
         answer = _write_outcome(folder, folder, *run)
         rewrite_party(folder)
         return answer
@@ -81,6 +85,7 @@ def _write_outcome(
     published = len(publisher.seen) if publisher is not None else setting.publications
     answer: dict[str, Any] = {
         "run": agreement.name,
+        "agreement": agreement.hash.hex(),
         "party": name,
         "mode": setting.protocol.mode,
         "opens": setting.mode.opens.sentence,

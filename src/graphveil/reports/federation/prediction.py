@@ -23,6 +23,7 @@ from graphveil.federation.transport.line import Line
 from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
 from graphveil.reports.federation.plan import priced
@@ -70,12 +71,14 @@ def write_prediction(
         seconds: how long it took.
     """
     setting, here = agreement.setting, folder / PREDICTIONS / name
+    put_aside(here, agreement)
     # Of every start, as it was logged: a prediction that was resumed sent less in the last one.
     guarantee, transcript = guarantee_of(setting), read_log(here / TRANSCRIPT, agreement).transcript
     entries = transcript.entries
     charged = published_once(agreement).setting
     answer: dict[str, Any] = {
         "run": agreement.name,
+        "agreement": agreement.hash.hex(),
         "party": party,
         "prediction": name,
         "publications": 1,

@@ -1,0 +1,76 @@
+"""Runs under other agreements in a party's folder: what they cost stays on record, since the same people paid it.
+
+earlier/HASH/     what the run under the agreement of that hash left: outcome, guarantee, ledger, card
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import GraphveilError
+from graphveil.federation.core.agreement import Agreement
+from graphveil.files.reading import read_json
+from graphveil.files.writing import sync_folder, writing
+from graphveil.methods.base.storage import DIGESTS
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.ledger_file import read_ledger
+from graphveil.reports.base.parts import GUARANTEE, LEDGER
+from graphveil.reports.federation.card import OUTCOME
+
+EARLIER: Final = "earlier"
+#: The outcome last: as long as it is there, what a crash left here is moved the next time.
+_FILES: Final = (LEDGER, GUARANTEE, DIGESTS, "card.md", "card.html", "predictions.csv", "metrics.jsonl", OUTCOME)
+_DIGITS: Final = 16
+
+
+def put_aside(folder: Path, agreement: Agreement) -> None:
+    """Move what a run under another agreement left in a folder into one of its own.
+
+    Args:
+        folder: of a party, or of one of its predictions.
+        agreement: the present one.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    hash = _agreement_of(folder)
+    if hash is None or hash == agreement.hash.hex():
+        return
+    place = folder / EARLIER / hash[:_DIGITS]
+    with writing(folder):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in _FILES:
+            if (folder / name).is_file():
+                (folder / name).replace(place / name)
+        sync_folder(place)
+
+
+def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
+    """Return a line for each run under another agreement in a folder that cost its people something."""
+    places = [place for place in sorted((folder / EARLIER).glob("*")) if place.is_dir()]
+    if _agreement_of(folder) != agreement.hash.hex():
+        places.append(folder)
+    lines = []
+    for place in places:
+        hash, file = _agreement_of(place), place / LEDGER
+        ledger = read_ledger(file) if hash is not None and file.is_file() else None
+        if hash is None or ledger is None:
+            continue
+        for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
+            paid = f"{unit} epsilon {rounded_up(ledger.total(unit)[0])}"
+            what = f"a run under agreement {hash[:_DIGITS]} in {folder} cost its {paid}"
+            lines.append(f"{what}: of the same people, this run's is added to it")
+    return lines
+
+
+def _agreement_of(folder: Path) -> str | None:
+    """Return the hash of the agreement under which a folder's outcome came about; None for none, or of a version that
+    did not note it.
+    """
+    try:
+        outcome: Any = read_json(folder / OUTCOME)
+    except (OSError, ValueError, GraphveilError):
+        return None
+    hash = outcome.get("agreement") if isinstance(outcome, dict) else None
+    return hash if isinstance(hash, str) and len(hash) > _DIGITS and hash.isalnum() else None
