@@ -22,6 +22,7 @@ from graphveil.privacy import Guarantee
 from graphveil.reports.base.drawing import picture_json
 from graphveil.reports.base.parties import parties_of, uncovered
 from graphveil.reports.base.record import number_of
+from graphveil.reports.base.words import meaning
 from graphveil.reports.runs.picture import FILE as PICTURE
 from graphveil.reports.runs.picture import RELEASED, Picture
 from graphveil.studio.models import Edges, Graph, Node
@@ -62,7 +63,7 @@ class FinishedWork:
             task = object_in(self.folder / "task.json").get("task")
             promised = task.get("guarantee") if isinstance(task, dict) else None
             facts["guarantee_sentence"] = " ".join(map(str, promised or ()))
-        return facts
+        return facts | (meaning(facts) if self.kind == "run" else {})
 
     def files(self) -> list[str]:
         return [name for name in FILES if self.file(name) is not None]

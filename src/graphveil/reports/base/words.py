@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphveil.errors import GraphveilError
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.registry import tagged
@@ -189,6 +190,19 @@ def measured_with(record: RunRecord) -> str:
     if ESTIMATED in record.notes:
         return "Estimated from randomized labels of people, and covered by the guarantee: no true label is known."
     return ON_TRUTH
+
+
+def meaning(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the sentences on the lift of a run and on what it was measured on.
+
+    Args:
+        facts: of a run's `result.json`; of a damaged one nothing is said.
+    """
+    try:
+        record = RunRecord.from_dict(facts)
+    except GraphveilError:
+        return {}
+    return {"lift_sentence": lift_sentence(record), "measured_with": measured_with(record)}
 
 
 def holds(record: RunRecord) -> str:

@@ -8,7 +8,7 @@ import { parties } from "./parties.js";
 import { acts, button, field, fill, hint, p, percent, points, put, select, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
-/** What a run is compared with, each with less of the private data than the run. */
+/** What a run is compared with: less of the private data, or less made of the same. */
 const CONTROLS = {
   "random-features": "noise as features", "label-propagation": "released labels, spread", "label-pool": "released labels, pooled",
   majority: "the most frequent class", "no-edges": "no connections", "random-graph": "made-up connections", "random-edges": "made-up edges",
@@ -50,26 +50,24 @@ function card(run, app, stops) {
 function worth(outcome) {
   const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = outcome;
   const rows = [{ name: "this run", kind: "own", ...band(accuracy) }];
-  for (const [name, one] of Object.entries(controls)) rows.push({ name: `less data: ${CONTROLS[name] ?? name}`, ...band(one) });
+  for (const [name, one] of Object.entries(controls)) rows.push({ name: `with less: ${CONTROLS[name] ?? name}`, ...band(one) });
   for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
   if (ceiling) rows.push({ name: "a plain network, no protection", kind: "limit", ...band(ceiling) });
   const numbers = [["Predicted rightly", percent(accuracy.mean)]];
-  if (controls[best]) numbers.push(["Best with less data", percent(controls[best].mean)]);
+  if (controls[best]) numbers.push(["Best with less", percent(controls[best].mean)]);
   if (lift) numbers.push(["Lift", points(lift.mean)]);
-  const judged = lift ? verdict(lift) : [];
   return [
-    judged, el("dl", { class: "numbers" }, numbers.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    lift ? verdict(lift, outcome.lift_sentence) : [], el("dl", { class: "numbers" }, numbers.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     ranges({ title: "People predicted rightly; the bar is where the true value lies in 95 of 100 such runs", unit: "%" }, rows),
-    el("p", { class: "soft" }, "Measured on true labels, without noise: for whoever made the run, not for handing on."),
+    el("p", { class: "soft" }, outcome.measured_with ?? "Measured on true labels, without noise: for whoever made the run, not for handing on."),
     outcome.notes?.length ? more("Mind", bullets(outcome.notes)) : [],
   ].flat();
 }
 
-function verdict({ mean, low, high }) {
+function verdict({ mean, low, high }, sentence = "") {
   const between = `The lift is ${points(mean)}, in 95 of 100 such runs between ${points(low)} and ${points(high)}.`;
-  if (low > 0) return note("good", `The private data help: ${points(mean)}.`, p(between));
-  if (high <= 0) return note("bad", "The private data do not help.", p(between, " Do not collect them for this."));
-  return note("care", "No help that could be measured.", p(between, " It may be zero: think twice before you collect them for this."));
+  const [kind, head] = low > 0 ? ["good", `A lift of ${points(mean)}.`] : high < 0 ? ["bad", "Worse than with less."] : ["care", "No lift that could be measured."];
+  return note(kind, head, p(between, ` ${sentence}`));
 }
 
 function drawn(run) {
