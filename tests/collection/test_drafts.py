@@ -179,7 +179,7 @@ def test_prices_that_were_edited_into_what_no_task_asks_are_refused(
 
 def test_a_declaration_without_features_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graph.toml").write_text(TOML + "range = [0, 1]\n")
-    with pytest.raises(InputError, match="no features are declared"):
+    with pytest.raises(InputError, match=r"no features are declared.*where none are asked for, dimension = 1"):
         subject_of(str(tmp_path))
 
 

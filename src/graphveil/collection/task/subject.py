@@ -85,7 +85,8 @@ def _schema(declared: Declaration, folder: Path) -> GraphSchema:
     columns = declared.columns
     dimension = width_of(columns) if columns else len(declared.features or ()) or declared.dimension
     if dimension is None:
-        raise InputError("no features are declared", where=where, remedy="add features = [...], or [columns]")
+        remedy = "add features = [...], or [columns]; where none are asked for, dimension = 1 and range = [0, 1]"
+        raise InputError("no features are declared", where=where, remedy=remedy)
     return GraphSchema(
         declared.name or folder.resolve().name,
         dimension,

@@ -77,7 +77,7 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
         missing = places == _MISSING
         if missing.any():
             raise table.fault(int(missing.argmax()), "{column} is missing", column, "an id in every row")
-        alike = "ids written as they are there, with every zero, space and point"
+        alike = "ids written as they are there, with every capital, zero, space and point"
         row = int((places == _NOBODY).argmax())
         raise table.fault(row, "{column} {value} is not an id in the nodes file", column, alike)
     return places
