@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from graphveil.mechanisms.edges.pair_domain import PairDomain
+from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists
+from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.privacy import Assumption, Guarantee, ProtectedUnit, assume
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import RELEASE_READERS, SERVER
@@ -14,6 +15,7 @@ from graphveil.privacy.statement.unit import (
     USER_FEATURES,
     USER_LABEL,
 )
+from graphveil.runtime.sorted_arrays import distinct
 
 ONCE = assume("reports-once")
 _TAKING_PART = assume("participation-public")
@@ -52,6 +54,23 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
     return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, reporting, relation="add/remove")
 
 
+class OfLists:
+    """A mechanism of neighbour lists, whose fields the class that uses this declares."""
+
+    epsilon: float
+    nodes: int
+    mode: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
+        return list_guarantee(self.epsilon, self.mode, self.nodes)
+
+    @property
+    def _lists(self) -> NeighbourLists:
+        return NeighbourLists(self.nodes, self.mode)
+
+
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
     """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
     # The unit of papers; a relationship costs `list_guarantee`, twice as much where both ends tell.
@@ -73,6 +92,22 @@ def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
             assume("released-once"),
         ),
     )
+
+
+class OfPairs:
+    """A mechanism of a curator's protected pairs, whose fields the class that uses this declares."""
+
+    epsilon: float
+    domain: PairDomain
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release protects."""
+        return pair_guarantee(self.epsilon, self.domain)
+
+    def _ranks(self, pairs: Pairs) -> Ids:
+        # Each pair once: one edge then changes one cell and one number by 1, which is what noise is calibrated for.
+        return distinct(self.domain.rank(pairs).numpy())
 
 
 def _local(

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
+from graphveil.mechanisms.base.guarantees import OfLists, entry_guarantee
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import (
     AdjacencyEstimate,
@@ -65,7 +65,7 @@ FALSE_EDGES_WARNING: Final = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdjacencyRR(BitFlips):
+class AdjacencyRR(BitFlips, OfLists):
     """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64 that
@@ -97,11 +97,6 @@ class AdjacencyRR(BitFlips):
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What all reports together protect: one relationship, or one directed link."""
-        return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
     def bit_guarantee(self) -> Guarantee:
@@ -190,7 +185,3 @@ class AdjacencyRR(BitFlips):
         """log((1 - p) / p), what one report is worth; at most epsilon."""
         # From integers: at a large epsilon 1 - p is 1 in floating point, and at a small one the two cancel.
         return math.log1p(self._law.span / self.threshold)
-
-    @property
-    def _lists(self) -> NeighbourLists:
-        return NeighbourLists(self.nodes, self.mode)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import list_guarantee
+from graphveil.mechanisms.base.guarantees import OfLists
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
@@ -38,7 +38,7 @@ from graphveil.mechanisms.edges.neighbour_lists import (
 from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import special, torch
 
@@ -52,7 +52,7 @@ _REACH: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDegree:
+class NoisyDegree(OfLists):
     """Adds two-sided geometric noise to the number of relationships in each user's list. Raises InputError where a
     parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
@@ -84,18 +84,13 @@ class NoisyDegree:
             )
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What all reports together protect: one relationship, or one directed link."""
-        return list_guarantee(self.epsilon, self.mode, self.nodes)
-
-    @property
     def variance(self) -> float:
         """The variance of each report: 2 r / (1 - r)^2 with r = e^-epsilon."""
         return self._noise.variance
 
     def count(self, edge_index: EdgeIndex) -> Tensor:
         """The true degrees, int64 [n]: how many relationships stand in each user's list; private."""
-        lists = NeighbourLists(self.nodes, self.mode)
+        lists = self._lists
         return torch.from_numpy(np.bincount(owners(lists.open(edge_index), lists.starts), minlength=self.nodes))
 
     def randomize(self, degrees: Degrees, *, randomness: Randomness, engine: Engine = LOCAL) -> DegreeReports:
@@ -149,7 +144,7 @@ class NoisyDegree:
     def _open(self, degrees: Degrees) -> Ids:
         array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
         # Reports reach a fixed way beyond possible degrees: a larger one would nearly always be clamped, and revealed.
-        outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
+        outside = np.flatnonzero((array < 0) | (array > self._lists.lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"
             raise InputError("the degree does not match the user's list", where=where, allowed=f"mode {self.mode!r}")
@@ -157,7 +152,7 @@ class NoisyDegree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePreservingRR:
+class DegreePreservingRR(OfLists):
     """Each user sends a noisy degree, and of its noisy list about as many entries as that degree says.
 
     Formal guarantees: epsilon for one list, exactly, of which `degree_share` pays for the degree and the rest for the
@@ -191,11 +186,6 @@ class DegreePreservingRR:
     def degree(self) -> NoisyDegree:
         """The first part: the noisy degree."""
         return NoisyDegree(epsilon=self.epsilon * self.degree_share, nodes=self.nodes, mode=self.mode)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What all reports together protect: one relationship, or one directed link."""
-        return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
     def warning(self) -> str | None:
@@ -272,10 +262,6 @@ class DegreePreservingRR:
         """The second part before thinning."""
         spent = self.epsilon * self.degree_share
         return AdjacencyRR(epsilon=self.epsilon - spent, nodes=self.nodes, mode=self.mode)
-
-    @property
-    def _lists(self) -> NeighbourLists:
-        return NeighbourLists(self.nodes, self.mode)
 
     def _degrees(self, true: Ids) -> Ids:
         return np.bincount(owners(true, self._lists.starts), minlength=self.nodes)

@@ -16,22 +16,22 @@ import numpy.typing as npt
 
 from graphveil.engine import LOCAL, Block, Engine
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import pair_guarantee
+from graphveil.mechanisms.base.guarantees import OfPairs
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, BitFlips
 from graphveil.mechanisms.edges.edge_sampling import flipped, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids, PairEstimate
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
-from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness
+from graphveil.privacy import BlockKey, BlockNoise, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
-from graphveil.runtime.sorted_arrays import contains, distinct
+from graphveil.runtime.sorted_arrays import contains
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeRand(BitFlips):
+class EdgeRand(BitFlips, OfPairs):
     """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
@@ -58,11 +58,6 @@ class EdgeRand(BitFlips):
 
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release protects."""
-        return pair_guarantee(self.epsilon, self.domain)
 
     @property
     def expected_false(self) -> float:
@@ -115,10 +110,6 @@ class EdgeRand(BitFlips):
         wrong = len(reported) + len(true) - 2 * int(contains(true, reported).sum())
         right = self.domain.size - wrong
         return torch.tensor(wrong * math.log(self.flip) + right * math.log1p(-self.flip), dtype=torch.float64)
-
-    def _ranks(self, pairs: Pairs) -> Ids:
-        # Each pair once, so that one edge flips one bit and no other.
-        return distinct(self.domain.rank(pairs).numpy())
 
 
 @dataclass(frozen=True)

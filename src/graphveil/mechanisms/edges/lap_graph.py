@@ -26,17 +26,17 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import pair_guarantee
+from graphveil.mechanisms.base.guarantees import OfPairs
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
-from graphveil.mechanisms.edges.neighbour_lists import Ids, PairEstimate
+from graphveil.mechanisms.edges.neighbour_lists import PairEstimate
 from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import special, torch
-from graphveil.runtime.sorted_arrays import contains, distinct
+from graphveil.runtime.sorted_arrays import contains
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,7 +165,7 @@ _SMALLEST: float = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class LapGraph:
+class LapGraph(OfPairs):
     """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest. With e1 =
     count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is possible, says how
     many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2. Raises InputError
@@ -200,11 +200,6 @@ class LapGraph:
                 f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for one part",
                 allowed=f"at least {_SMALLEST:g} each",
             )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release protects."""
-        return pair_guarantee(self.epsilon, self.domain)
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
@@ -251,10 +246,6 @@ class LapGraph:
         # Cut at both ends: these two numbers stand for all noise beyond them.
         at_end = reported in (0, self.domain.size)
         return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
-
-    def _ranks(self, pairs: Pairs) -> Ids:
-        # Each pair once: an edge listed twice would raise the number by more than its noise is calibrated for.
-        return distinct(self.domain.rank(pairs).numpy())
 
     @property
     def _count_noise(self) -> TwoSided:

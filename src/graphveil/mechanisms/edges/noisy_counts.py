@@ -21,7 +21,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.engine.contract import VALUES
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import pair_guarantee
+from graphveil.mechanisms.base.guarantees import OfPairs
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
@@ -140,7 +140,7 @@ PLACES: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClassCounts:
+class ClassCounts(OfPairs):
     """Counts everybody's private neighbours by public group, and adds noise to each count. Raises InputError where
     epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
@@ -174,11 +174,6 @@ class ClassCounts:
             raise InputError(f"{len(groups)} groups", where="groups", allowed=f"one for each of {self.domain.nodes}")
         if len(groups) and not (groups.min() >= 0 and groups.max() < self.classes):
             raise InputError("a group does not exist", where="groups", allowed=f"0 to {self.classes - 1}")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release protects."""
-        return pair_guarantee(self.epsilon, self.domain)
 
     @property
     def variance(self) -> float:
