@@ -258,11 +258,7 @@ def to_pyg(graph: Graph) -> Data:
 
 
 def object_graph(data: object, schema: GraphSchema | None = None) -> Graph:
-    """As `load.as_graph`, of a Python object or of the parts of a graph.
-
-    Args:
-        data, schema: as there.
-    """
+    """As `load.as_graph`, of a Python object or of the parts of a graph."""
     graph: Any = graph_of(data) if isinstance(data, GraphParts) else data
     if hasattr(graph, "edge_index"):
         own = isinstance(getattr(graph, "schema", None), GraphSchema) and schema is None

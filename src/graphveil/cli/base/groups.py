@@ -145,11 +145,7 @@ _NAMES = ("local", "ray")
 
 
 def require_engine(engine_choice: EngineChoice, info: Method) -> None:
-    """Refuse an engine that a run cannot use, before any data is loaded, with the errors of `require_engine_choice`.
-
-    Args:
-        info: the method.
-    """
+    """Refuse an engine that a run cannot use, before any data is loaded, with the errors of `require_engine_choice`."""
     require_engine_choice(engine_choice)
     if _one_thread(engine_choice):
         # Every method can run in one thread: no class has to be loaded to allow it.
@@ -158,11 +154,7 @@ def require_engine(engine_choice: EngineChoice, info: Method) -> None:
 
 
 def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
-    """Refuse an engine that a prediction cannot use, before the graph is loaded.
-
-    Args:
-        model: the model that predicts.
-    """
+    """Refuse an engine that a prediction cannot use, before the graph is loaded."""
     if not _one_thread(engine_choice):
         model.require_predictions()
 

@@ -25,11 +25,7 @@ _DIGEST = 32
 
 
 def under(prefix: str, state: State) -> dict[str, Tensor]:
-    """Return the part of a state whose names begin so, without that.
-
-    Args:
-        prefix: how they begin.
-    """
+    """Return the part of a state whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 

@@ -118,14 +118,7 @@ class Session:
         self.links: Links | None = None
 
     def on_control(self, name: str, word: dict[str, Any]) -> None:
-        """Take a word of another party.
-
-        Args:
-            word: its control message.
-
-        Raises:
-            WireError: for one outside the protocol.
-        """
+        """Take a control message of another party; WireError for one outside the protocol."""
         monitor = self._open().monitor
         with monitor.lock:
             if "computing" in word:

@@ -121,11 +121,7 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
 
 
 def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
-    """Return the features about which nothing is answered, whether or not their names suggest something.
-
-    Args:
-        answers: so far.
-    """
+    """Return the features about which nothing is answered so far, whether or not their names suggest something."""
     silent = {
         feature.name: feature
         for feature, name in _columns(draft, answers)
@@ -182,9 +178,6 @@ class Declared:
 
 def declare(draft: Draft, answers: Answers) -> Declared:
     """Return the declaration of a folder.
-
-    Args:
-        answers: of its owner.
 
     Raises:
         InputError: a question is open, or an answer is about no column; names all of them.

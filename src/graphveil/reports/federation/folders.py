@@ -319,9 +319,6 @@ def write_parties(
 def take_agreement(folder: Path, file: Path) -> None:
     """Copy an agreement into a party's folder; signatures of the one before are dropped, its text stays beside it.
 
-    Args:
-        folder: the party's.
-
     Raises:
         DataError: it is none.
         InputError: it was not reviewed there.
@@ -341,9 +338,6 @@ def take_agreement(folder: Path, file: Path) -> None:
 
 def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
     """Add the signature of a folder's key to its agreement, and those in other parties' files; return who has signed.
-
-    Args:
-        folder: the party's, with its key.
 
     Raises:
         DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
