@@ -106,11 +106,7 @@ class AttackResult:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> AttackResult:
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError: anything else.
-        """
+        """The inverse of `to_dict`; KeyError, TypeError or ValueError for anything else."""
         scores = {
             name: Interval(**{**facts[name], "runs": tuple(facts[name]["runs"])})
             for name in ("auc", "advantage", "tpr_at_1_fpr")

@@ -237,11 +237,7 @@ _NOBODY = "where nobody is trusted, say local for private features and labels, l
 
 
 def require_trust(trust: str) -> None:
-    """Refuse the name of a trust that does not exist.
-
-    Raises:
-        InputError: no trust has this name.
-    """
+    """Refuse the name of a trust that does not exist: InputError."""
     if trust not in TRUSTS:
         remedy = _NOBODY if trust == "nobody" else nearest(trust, TRUSTS)
         raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)

@@ -19,11 +19,7 @@ DEEPEST = 32
 
 
 def canonical(value: object) -> bytes:
-    """Return the canonical bytes of a value.
-
-    Raises:
-        DeviceError: `not-canonical`, for a value that has none.
-    """
+    """Return the canonical bytes of a value; DeviceError `not-canonical`, for a value that has none."""
     _check(value, DEEPEST)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     try:

@@ -35,11 +35,7 @@ def numbered(random: bytes, number: int) -> bytes:
 
 
 def token_of(text: str) -> bytes:
-    """Return the token of a typed text.
-
-    Raises:
-        DeviceError: `command`, where it is not hexadecimal.
-    """
+    """Return the token of a typed text; DeviceError `command`, where it is not hexadecimal."""
     try:
         return bytes.fromhex(text)
     except ValueError as error:
@@ -47,11 +43,7 @@ def token_of(text: str) -> bytes:
 
 
 def number_of(token: bytes) -> int:
-    """Return the number of the person that a token enrols.
-
-    Raises:
-        DeviceError: `command`, for a token too short.
-    """
+    """Return the number of the person that a token enrols; DeviceError `command`, for a token too short."""
     if len(token) < RANDOM_BYTES + NUMBER_BYTES:
         detail = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
         raise DeviceError("command", detail, _WHOLE)

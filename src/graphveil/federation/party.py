@@ -214,11 +214,7 @@ def _people(run: RunContext, ids: Sequence[str]) -> dict[str, Tensor]:
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count of rows, then run the mode's program.
-
-    Raises:
-        InputError: if counts differ.
-    """
+    """Wait for everybody's count of rows, then run the mode's program; InputError if counts differ."""
     nodes = yield from counted(run)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     program: Program[ServerResult] = programs_of(run.setting).server(run, nodes, -1)
@@ -226,11 +222,7 @@ def server_program(run: RunContext) -> Program[ServerResult]:
 
 
 def counted(run: RunContext) -> Program[int]:
-    """Return how many rows all holders share, as the server hears it.
-
-    Raises:
-        InputError: if counts differ.
-    """
+    """Return how many rows all holders share, as the server hears it; InputError if counts differ."""
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))

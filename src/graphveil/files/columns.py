@@ -153,11 +153,7 @@ def column_facts(column: Column) -> dict[str, Any]:
 
 
 def column_from(facts: Mapping[str, Any]) -> Column:
-    """Return a column saved with `column_facts`.
-
-    Raises:
-        KeyError, TypeError, InputError: anything else.
-    """
+    """Return a column saved with `column_facts`; KeyError, TypeError or InputError for anything else."""
     kind = next(kind for kind in _KINDS if kind.word == facts["kind"])
     parts = {key: value for key, value in facts.items() if key not in ("name", "kind")}
     return Column(

@@ -178,11 +178,7 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
-        """The inverse of `to_dict`.
-
-        Raises:
-            InputError, BudgetError: a ledger that does not add up.
-        """
+        """The inverse of `to_dict`; InputError or BudgetError for a ledger that does not add up."""
         # Exactly these fields: one that is passed over in silence could be a spend that a newer version wrote.
         require_fields("ledger", fields, {"budget", "spends"} | ({"void"} & set(fields)))
         try:

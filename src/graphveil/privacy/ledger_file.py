@@ -100,11 +100,7 @@ class LedgerFile:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return the ledger in a file.
-
-    Raises:
-        ModelFileError: the file is damaged, or its ledger does not add up.
-    """
+    """Return the ledger in a file; ModelFileError where the file is damaged, or its ledger does not add up."""
     try:
         return Ledger.from_dict(read_json(path))
     # A damaged ledger never counts as an empty one: that would hand the whole budget out again.

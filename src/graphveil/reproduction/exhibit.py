@@ -159,11 +159,7 @@ class Run:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Run:
-        """Return the inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError, InputError: anything else.
-        """
+        """Return the inverse of `to_dict`; KeyError, TypeError, ValueError or InputError for anything else."""
         prices, costs = content["price"], content.get("cost")
         relationship = None if prices["relationship"] is None else float(prices["relationship"])
         price = Price(str(prices["unit"]), float(prices["epsilon"]), float(prices["delta"]), relationship)

@@ -59,11 +59,7 @@ FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
 
 
 def require_federation_attack(name: str) -> FederationAttack:
-    """Return an attack by name.
-
-    Raises:
-        InputError: no attack on a federation has that name.
-    """
+    """Return an attack by name; InputError where no attack on a federation has that name."""
     if name not in FEDERATION_ATTACKS:
         raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
     return FEDERATION_ATTACKS[name]

@@ -184,11 +184,7 @@ def _one_thread(engine_choice: EngineChoice) -> bool:
 
 @contextmanager
 def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
-    """The chosen engine, open while the block runs.
-
-    Raises:
-        InputError: no cluster answers.
-    """
+    """The chosen engine, open while the block runs; InputError where no cluster answers."""
     from graphveil.engine import LocalEngine, RayEngine
 
     if engine_choice.engine == "local":

@@ -31,11 +31,7 @@ class Learned:
 
 
 def is_export(data: str, edges: Path | None) -> bool:
-    """Whether ``data`` is the folder of an exported collection.
-
-    Raises:
-        InputError: it is not, and edges are given.
-    """
+    """Whether ``data`` is the folder of an exported collection; InputError where it is not, and edges are given."""
     # By its own file: read as a folder of tables, its reports would pass for true values.
     exported = (Path(data) / _FILE).is_file()
     if edges is not None and not exported:

@@ -76,11 +76,7 @@ class Received:
         return GraphSchema(task.name, *columns, label[1].classes, directed, private, source)
 
     def privacy(self) -> LocalPrivacy:
-        """The budgets of features and labels.
-
-        Raises:
-            DataError: our mechanisms' whole numbers are not the task's.
-        """
+        """The budgets of features and labels; DataError where our mechanisms' whole numbers are not the task's."""
         schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
         epsilon_x = None if features is None else below(features[1].epsilon)

@@ -55,11 +55,7 @@ def is_host(host: str, names: Collection[str]) -> bool:
 
 
 def names_in(certificate: Path) -> frozenset[str]:
-    """Return the host names of a certificate, a PEM file.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return the host names of a certificate, a PEM file; ValueError where it is none."""
     from cryptography import x509
 
     first = x509.load_pem_x509_certificates(certificate.read_bytes())[0]

@@ -47,11 +47,7 @@ class Place:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The host names under which it answers.
-
-        Raises:
-            InputError: the certificate cannot be read.
-        """
+        """The host names under which it answers; InputError where the certificate cannot be read."""
         try:
             certified = frozenset() if self.certificate is None else names_in(self.certificate)
         except ValueError as error:
@@ -64,11 +60,7 @@ class Place:
         return self.host in ("localhost", "127.0.0.1", "::1")
 
     def require_files(self) -> None:
-        """Refuse TLS without one of its files.
-
-        Raises:
-            InputError: one is missing.
-        """
+        """Refuse TLS without one of its files: InputError."""
         given = (self.certificate, self.key)
         # With one file the server would listen in the clear, against its organiser's belief.
         if (self.certificate is None) != (self.key is None):

@@ -81,11 +81,7 @@ class Phones:
     wait: Callable[[float], None] = time.sleep
 
     def enrol(self, tokens: Sequence[str]) -> list[Device]:
-        """Enrol everybody whose token, by number, is unused.
-
-        Raises:
-            InputError: all tokens are used.
-        """
+        """Enrol everybody whose token, by number, is unused; InputError where all tokens are used."""
         devices: list[Device] = []
         for node, token in enumerate(tokens):
             key = os.urandom(32)

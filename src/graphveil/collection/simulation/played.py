@@ -108,11 +108,7 @@ class Client:
         self._process.communicate()
 
     def ask(self, **line: object) -> dict[str, Any]:
-        """Return the program's answer to a line.
-
-        Raises:
-            InputError: it refuses, or has ended.
-        """
+        """Return the program's answer to a line; InputError where it refuses, or has ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
         reply = ""
         with contextlib.suppress(BrokenPipeError):

@@ -63,11 +63,7 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
 
 
 def overwrite(engine: Engine) -> None:
-    """Leave nothing of deleted bodies in the database's files.
-
-    Raises:
-        InputError: a reader keeps SQLite's log.
-    """
+    """Leave nothing of deleted bodies in the database's files; InputError where a reader keeps SQLite's log."""
     # PostgreSQL keeps old rows until the table is rewritten; SQLite has overwritten them, but its log still holds
     # them.
     if engine.dialect.name == "postgresql":

@@ -126,22 +126,14 @@ class Store:
             connection.execute(delete(SETTINGS).where(mine))
 
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store ids and tokens, in order, in a collection without people.
-
-        Raises:
-            InputError: there are people.
-        """
+        """Store ids and tokens, in order, in a collection without people; InputError where there are people."""
         with self.engine.begin() as connection:
             if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
                 raise InputError("tokens were given out already", remedy="they are told once: find that file")
             _write_people(connection, people)
 
     def task(self) -> Task:
-        """Return the task.
-
-        Raises:
-            InputError: there is none, or it is of another version of the standard.
-        """
+        """Return the task; InputError where there is none, or it is of another version of the standard."""
         data = self.setting("task")
         if data is None:
             raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
@@ -222,11 +214,7 @@ class Store:
     # ---- epochs ----
 
     def open_epoch(self, nonce: bytes) -> int:
-        """Begin an epoch, and return its number.
-
-        Raises:
-            InputError: another is open, or bodies were scrubbed.
-        """
+        """Begin an epoch, and return its number; InputError where another is open, or bodies were scrubbed."""
         with self.engine.begin() as connection:
             require_bodies(connection)
             last = connection.execute(select(EPOCHS).order_by(EPOCHS.c.epoch.desc()).limit(1)).one_or_none()
@@ -339,11 +327,7 @@ class Store:
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
     def frozen(self) -> tuple[Last, Leaves]:
-        """Return everybody's last report of the closed epochs, and all leaves.
-
-        Raises:
-            InputError: scrubbed.
-        """
+        """Return everybody's last report of the closed epochs, and all leaves; InputError where they were scrubbed."""
         task = self.task()
         with self.reader.connect() as connection:
             query = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))

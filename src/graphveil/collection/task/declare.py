@@ -119,11 +119,7 @@ def task_facts(
 
 
 def at_most(decimal: str) -> float:
-    """Return the largest binary64 number not above a decimal, at most 44.
-
-    Raises:
-        DeviceError: for any other text.
-    """
+    """Return the largest binary64 number not above a decimal, at most 44; DeviceError for any other text."""
     return below(number({"epsilon": decimal}, "epsilon"))
 
 
@@ -223,11 +219,7 @@ def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
-    """Make a key in a new file of its owner.
-
-    Raises:
-        InputError: it exists: devices would refuse the new key.
-    """
+    """Make a key in a new file of its owner; InputError where it exists: devices would refuse the new key."""
     key = Ed25519PrivateKey.generate()
     partial = path.with_name(f".{path.name}.new")
     # Whole or not at all: half a key would block the name for good, as keys are never overwritten.
@@ -242,11 +234,7 @@ def new_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key of a file.
-
-    Raises:
-        InputError: there is no such file, or it holds no key.
-    """
+    """Return the key of a file; InputError where there is no such file, or it holds no key."""
     if not path.is_file():
         raise InputError(f"{path} is no file", remedy="where the key is kept elsewhere, name it: --key FILE")
     try:

@@ -75,11 +75,7 @@ class Draft:
         return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
-        """Return the facts of the task.
-
-        Raises:
-            InputError: something is missing or invalid.
-        """
+        """Return the facts of the task; InputError where something is missing or invalid."""
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
         window = {"opens": self.opens, "closes": self.closes, "least": self.least}
@@ -87,21 +83,13 @@ class Draft:
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """The guarantee at these prices in sentences, if any.
-
-        Raises:
-            InputError: for a price that no task can have.
-        """
+        """The guarantee at these prices in sentences, if any; InputError for a price that no task can have."""
         # With any window and least number: neither changes the guarantee.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
 
     def report_bytes(self) -> int:
-        """The bytes of one report at these prices, 0 without.
-
-        Raises:
-            InputError: for a price that no task can have.
-        """
+        """The bytes of one report at these prices, 0 without; InputError for a price that no task can have."""
         if not self.asks:
             return 0
         with refusals(TASK):
@@ -146,11 +134,7 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
 
 
 def read_draft(folder: Path) -> Draft:
-    """Return the draft of a folder.
-
-    Raises:
-        InputError: there is none, or one of its files is damaged.
-    """
+    """Return the draft of a folder; InputError where there is none, or one of its files is damaged."""
     try:
         facts = read_toml(folder / TASK, error=InputError)
         about = read_json(folder / SCHEMA, error=InputError)

@@ -63,11 +63,7 @@ def known_as(id: str) -> str:
 
 
 def require_distinct(ids: Sequence[str]) -> None:
-    """Refuse a list in which two ids are one person's.
-
-    Raises:
-        DeviceError: `bad-ids`, naming both; or as `canonical_id`.
-    """
+    """Refuse a list in which two ids are one person's; DeviceError `bad-ids`, naming both; or as `canonical_id`."""
     twins = find_twins(ids)
     if twins is not None:
         first, second = (ids[place] for place in twins)

@@ -51,11 +51,7 @@ class KeystoreEntry:
 
     @classmethod
     def of(cls, data: bytes) -> KeystoreEntry:
-        """Read it from the file that holds it.
-
-        Raises:
-            DeviceError: `ledger`, where the file holds something else.
-        """
+        """Read it from the file that holds it; DeviceError `ledger`, where the file holds something else."""
         try:
             return cls(**json.loads(data))
         except (ValueError, TypeError) as error:

@@ -96,11 +96,7 @@ class Agreement:
         return {p.name: load_pem_x509_certificate(p.certificate.encode()).not_valid_after_utc for p in self.parties}
 
     def party(self, name: str) -> Party:
-        """Return a party by name.
-
-        Raises:
-            InputError: if there is none.
-        """
+        """Return a party by name; InputError if there is none."""
         for party in self.parties:
             if party.name == name:
                 return party
@@ -183,11 +179,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
 
 
 def read_agreement(folder: Path) -> Agreement:
-    """Return the agreement in a folder.
-
-    Raises:
-        DataError: if a file is damaged, or a signature missing or wrong.
-    """
+    """Return the agreement in a folder; DataError if a file is damaged, or a signature missing or wrong."""
     try:
         data = read_bytes(folder / FILE, largest=LARGEST_TOML)
         signatures = read_json(folder / SIGNATURES)

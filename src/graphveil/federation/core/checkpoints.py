@@ -128,19 +128,11 @@ class Checkpoints:
                 self._file(round).unlink()
 
     def published(self) -> int:
-        """Return the last round for which this party has begun to publish, or 0.
-
-        Raises:
-            ModelFileError: if damaged.
-        """
+        """Return the last round for which this party has begun to publish, or 0; ModelFileError if it is damaged."""
         return int(_noted(self._published)[0])
 
     def noted(self) -> str:
-        """Return the name of what was published for that round, "" for none.
-
-        Raises:
-            ModelFileError: if damaged.
-        """
+        """Return the name of what was published for that round, "" for none; ModelFileError if it is damaged."""
         return _noted(self._published)[1]
 
     def publish(self, round: int, name: str = "") -> None:

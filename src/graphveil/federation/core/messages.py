@@ -135,11 +135,7 @@ class Entry:
 
 
 def require_kind(kind: str, body: Tensor) -> None:
-    """Refuse, before it is sent, what may not be.
-
-    Raises:
-        InputError: for an unknown kind, or an array of another type.
-    """
+    """Refuse, before it is sent, what may not be; InputError for an unknown kind, or an array of another type."""
     listed = KINDS.get(kind)
     if listed is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
@@ -149,11 +145,7 @@ def require_kind(kind: str, body: Tensor) -> None:
 
 
 def _require_shape(receive: Receive, body: Tensor) -> None:
-    """Refuse a message that was not expected.
-
-    Raises:
-        InputError: for another type or shape.
-    """
+    """Refuse a message that was not expected; InputError for another type or shape."""
     require_kind(receive.kind, body)
     fits = len(receive.shape) == body.dim() and all(
         expected in (-1, size) for expected, size in zip(receive.shape, body.shape, strict=True)

@@ -205,11 +205,7 @@ class Setting:
         return {name: getattr(getattr(self, group), name) for name, group in _GROUP_OF.items()}
 
     def with_options(self, **options: Option) -> Setting:
-        """Return the setting with other values of some options.
-
-        Raises:
-            InputError: for an unknown option or value.
-        """
+        """Return the setting with other values of some options; InputError for an unknown option or value."""
         return Setting.of(self.members, self.classes, server=self.server, **{**self.options, **options})
 
     def __post_init__(self) -> None:

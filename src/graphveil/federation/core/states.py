@@ -35,11 +35,7 @@ def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_module(prefix: str, module: nn.Module, state: State) -> None:
-    """Set the parameters of a network from a checkpoint.
-
-    Raises:
-        InputError: for a state of another network.
-    """
+    """Set the parameters of a network from a checkpoint; InputError for a state of another network."""
     values = under(f"{prefix}/", state)
     try:
         module.load_state_dict(values)

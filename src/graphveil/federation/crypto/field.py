@@ -41,11 +41,7 @@ def powers(numbers: Sequence[int], exponent: int) -> list[int]:
 
 
 def inverses(numbers: Sequence[int]) -> list[int]:
-    """Return the inverse of every number.
-
-    Raises:
-        ValueError: for zero.
-    """
+    """Return the inverse of every number; ValueError for zero."""
     before = list(accumulate(numbers, lambda a, b: a * b % PRIME, initial=1))
     # Montgomery's trick. One zero would spoil the inverses of all; `pow` raises on it.
     rest, inverse_of = pow(before[-1], -1, PRIME), [0] * len(numbers)

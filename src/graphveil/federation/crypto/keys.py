@@ -52,11 +52,7 @@ class Identity:
 
 
 def new_identity(name: str) -> Identity:
-    """Return a fresh key and certificate for a party.
-
-    Raises:
-        InputError: for a name that no agreement can have.
-    """
+    """Return a fresh key and certificate for a party; InputError for a name that no agreement can have."""
     if not NAME.fullmatch(name):
         raise InputError(f"name {name[:80]!r}", allowed=NAMES)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -130,11 +126,7 @@ def read_identity(folder: Path) -> Identity:
 
 
 def fingerprint_of(certificate: bytes) -> str:
-    """Return SHA-256 of a PEM certificate.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
+    """Return SHA-256 of a PEM certificate; DataError if it cannot be read."""
     return _load(certificate).fingerprint(hashes.SHA256()).hex()
 
 
@@ -159,11 +151,7 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
 
 
 def name_of(certificate: bytes) -> str:
-    """Return the name in a PEM certificate.
-
-    Raises:
-        DataError: if it cannot be read, or has no name.
-    """
+    """Return the name in a PEM certificate; DataError if it cannot be read, or has no name."""
     return _name_of(_load(certificate))
 
 

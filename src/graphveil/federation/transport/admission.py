@@ -428,11 +428,7 @@ class AdmissionProxy:
 
 
 def listeners(address: str) -> list[socket.socket]:
-    """Return listening sockets, one for each address that "host:port" resolves to.
-
-    Raises:
-        OSError: if there is none.
-    """
+    """Return listening sockets, one for each address that "host:port" resolves to; OSError if there is none."""
     host, _, port = address.rpartition(":")
     opened: list[socket.socket] = []
     failed: OSError | None = None

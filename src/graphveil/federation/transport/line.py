@@ -29,11 +29,7 @@ class Line:
 
     @classmethod
     def parse(cls, text: str) -> Line:
-        """Return the line that a text such as "100Mbit/50ms" names.
-
-        Raises:
-            InputError: for another text, or a rate of 0.
-        """
+        """Return the line that a text such as "100Mbit/50ms" names; InputError for another text, or a rate of 0."""
         match = _TEXT.fullmatch(text.strip())
         if match is None or not float(match[1]):
             raise InputError(f"line {text!r}", allowed=_ALLOWED)

@@ -118,11 +118,7 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties after this one, and connect to those before it.
-
-        Raises:
-            InputError: if it cannot.
-        """
+        """Listen for the parties after this one, and connect to those before it; InputError if it cannot."""
         # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]

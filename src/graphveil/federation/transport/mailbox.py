@@ -159,11 +159,7 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
-        """Wait for the next message and return it.
-
-        Raises:
-            SessionOver: a party started anew.
-        """
+        """Wait for the next message and return it; SessionOver where a party started anew."""
         with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
             kind, body = self._inbox.popleft()

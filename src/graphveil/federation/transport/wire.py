@@ -74,11 +74,7 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame:
-    """Return the frame in `data`.
-
-    Raises:
-        WireError: if it is damaged, of another protocol, or a field out of range.
-    """
+    """Return the frame in `data`; WireError if it is damaged, of another protocol, or a field out of range."""
     if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
         raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
     magic, type_, agreement_hash, session, sender, receiver, number, part, parts, kind, dtype, rank, *rest = (
@@ -155,11 +151,7 @@ class Assembly:
         self._first, self._size, self._got, self._have = first, size, bytearray(), 0
 
     def add(self, frame: Frame) -> tuple[str, Tensor] | None:
-        """Return kind and array when `frame` was the last part.
-
-        Raises:
-            WireError: for what is not the next part.
-        """
+        """Return kind and array when `frame` was the last part; WireError for what is not the next part."""
         first = self._first
         expected = first.number, first.parts, first.kind, first.dtype, first.shape
         same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == expected
@@ -183,11 +175,7 @@ def control_bytes(word: Mapping[str, Any]) -> bytes:
 
 
 def parse_control(body: bytes) -> dict[str, Any]:
-    """Return the word in a control frame's body.
-
-    Raises:
-        WireError: for anything but flat JSON of texts and integers.
-    """
+    """Return the word in a control frame's body; WireError for anything but flat JSON of texts and integers."""
     try:
         word = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -95,11 +95,7 @@ class Credit:
 
 
 def as_day(text: str | None) -> str | None:
-    """Return a day as it is written in metadata.
-
-    Raises:
-        InputError: the text is no day.
-    """
+    """Return a day as it is written in metadata; InputError where the text is no day."""
     try:
         return None if text is None else date.fromisoformat(text).isoformat()
     except ValueError as error:

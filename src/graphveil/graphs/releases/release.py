@@ -163,11 +163,7 @@ def write_counts(counts: NeighbourCounts, inside: Path) -> None:
 
 
 def read_counts(folder: Path) -> NeighbourCounts:
-    """Read what `write_counts` wrote.
-
-    Raises:
-        DataError: anything else.
-    """
+    """Read what `write_counts` wrote; DataError for anything else."""
     try:
         frame = cast("polars.DataFrame", read_table(folder / COUNTS).frame)
         places = [f"{_COUNT}{place}" for place in range(frame.width - 1)]

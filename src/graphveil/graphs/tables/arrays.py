@@ -140,11 +140,7 @@ def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
 
 
 def read_ends(edge_index: object) -> np.ndarray:
-    """Return edges as whole numbers [2, E].
-
-    Raises:
-        DataError: another shape or type.
-    """
+    """Return edges as whole numbers [2, E]; DataError for another shape or type."""
     ends = array_of(edge_index)
     if ends.size == 0 and ends.ndim == 2 and ends.shape[0] == 2:
         return ends.astype(np.int64)
@@ -156,11 +152,7 @@ def read_ends(edge_index: object) -> np.ndarray:
 
 
 def read_masks(masks: Mapping[str, object]) -> dict[Mask, np.ndarray]:
-    """Return the parts of a split, each bool [n].
-
-    Raises:
-        DataError: an unknown name, or several splits.
-    """
+    """Return the parts of a split, each bool [n]; DataError for an unknown name, or several splits."""
     split: dict[Mask, np.ndarray] = {}
     for key in masks:
         if key not in MASKS:

@@ -28,11 +28,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return the columns of a csv or parquet file.
-
-    Raises:
-        DataError: the columns cannot be names, or are values.
-    """
+    """Return the columns of a csv or parquet file; DataError where the columns cannot be names, or are values."""
     # As if packed: whether it is compressed would show in its first eight bytes, which may go beyond its first line.
     require_file(path, packed=True)
     if path.suffix == ".parquet":

@@ -88,11 +88,7 @@ class Table:
         return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
 
     def column(self, name: str) -> polars.Series:
-        """Return a column by name.
-
-        Raises:
-            DataError: no column has that name.
-        """
+        """Return a column by name; DataError where no column has that name."""
         return self.part(name, Block(0, 0, self.rows))
 
     def part(self, name: str, block: Block) -> polars.Series:
@@ -247,11 +243,7 @@ def require_table(folder: Path, stem: str) -> Path:
 
 
 def read_table(path: Path) -> Table:
-    """Read a csv (UTF-8, comma, one header line) or parquet file.
-
-    Raises:
-        DataError: any of it is damaged.
-    """
+    """Read a csv (UTF-8, comma, one header line) or parquet file; DataError where any of it is damaged."""
     table = open_table(path, in_memory=None)
     if not isinstance(table.frame, polars.LazyFrame):
         return table

@@ -30,11 +30,7 @@ def check_parts(parts: GraphParts) -> GraphParts:
 
 
 def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
-    """Return the schema of a graph.
-
-    Raises:
-        InputError: nodes have several labels each: reports and sums are about one.
-    """
+    """Return the schema of a graph; InputError where nodes have several labels each: reports and sums are about one."""
     schema: GraphSchema = graph.schema
     if graph.y is None or graph.y.ndim != 1:
         raise InputError(

@@ -70,11 +70,7 @@ class Release:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, InputError: anything else.
-        """
+        """The inverse of `to_dict`; KeyError, TypeError or InputError for anything else."""
         from graphveil.privacy import Guarantee
 
         return cls(

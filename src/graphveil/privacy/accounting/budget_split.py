@@ -124,11 +124,7 @@ class CalibratedPipeline:
     tuning: RepeatAndSelect | None = None
 
     def sigmas(self, name: str) -> tuple[float, ...]:
-        """The standard deviations of the part `name`.
-
-        Raises:
-            InputError: there is no such part.
-        """
+        """The standard deviations of the part `name`; InputError where there is no such part."""
         if name not in self.noise:
             raise InputError(f"no part named {name!r}", where="pipeline", allowed=", ".join(self.noise))
         return self.noise[name]

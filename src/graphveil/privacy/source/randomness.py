@@ -55,11 +55,7 @@ class Stream:
     _stream: CipherContext
 
     def uint64(self, count: int) -> UInt64Array:
-        """`count` uniform 64-bit integers.
-
-        Raises:
-            InputError: a negative count.
-        """
+        """`count` uniform 64-bit integers; InputError for a negative count."""
         return draw_words(self._stream, count)
 
     def bytes(self, count: int) -> builtins.bytes:
@@ -90,11 +86,7 @@ class SecureRandomness(Stream):
 
     def uint64(self, count: int) -> UInt64Array:
         # The fork hook misses a fork made by foreign code, the process number a reused one: both are checked.
-        """`count` uniform 64-bit integers.
-
-        Raises:
-            InputError: a negative count.
-        """
+        """`count` uniform 64-bit integers; InputError for a negative count."""
         if os.getpid() != self._process:
             self._rekey()
         with self._lock:

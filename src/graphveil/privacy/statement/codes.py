@@ -58,11 +58,7 @@ def open_entry(what: str, done: str, named: str, *, backed_by: str) -> Entry:
 
 
 def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    """Return entries by their codes, unchangeable.
-
-    Raises:
-        ValueError: two entries have one code.
-    """
+    """Return entries by their codes, unchangeable; ValueError where two entries have one code."""
     table: dict[str, Entry] = {}
     for entry in entries:
         # Codes are stored in files and quoted in documents: two meanings under one would rewrite both.

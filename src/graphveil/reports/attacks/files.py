@@ -38,11 +38,7 @@ AttackResults = Mapping[str, Mapping[str, "AttackResult"]]
 
 
 def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
-    """Return attack -> attacked -> result of a folder.
-
-    Raises:
-        ModelFileError: a file is damaged or was changed.
-    """
+    """Return attack -> attacked -> result of a folder; ModelFileError where a file is damaged or was changed."""
     files = sorted(folder.glob("attack-*.json"))
     if not files:
         return {}

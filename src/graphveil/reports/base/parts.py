@@ -143,11 +143,7 @@ def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
 
 
 def read_object(file: Path) -> Mapping[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ModelFileError: it is missing, or holds something else.
-    """
+    """Return the JSON object in a file; ModelFileError where it is missing, or holds something else."""
     _require(file)
     try:
         content = read_json(file)

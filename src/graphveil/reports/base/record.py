@@ -21,11 +21,7 @@ _MOST_NOTES = 10_000
 
 
 def interval_from_dict(content: Mapping[str, Any]) -> Interval:
-    """The inverse of ``Interval.to_dict``.
-
-    Raises:
-        InputError: a number is missing or no number.
-    """
+    """The inverse of ``Interval.to_dict``; InputError where a number is missing or no number."""
     try:
         mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
         return Interval(mean, low, high, tuple(float(run) for run in content["runs"]), str(content.get("kind", "")))

@@ -26,11 +26,7 @@ _FEDERATED = "vfgnn"
 
 
 def finished(folders: Sequence[Path]) -> Sheet:
-    """What lies in the folders, side by side.
-
-    Raises:
-        InputError: one is named twice; else as `read_finished`.
-    """
+    """What lies in the folders, side by side; InputError where one is named twice; else as `read_finished`."""
     places = [folder.resolve() for folder in folders]
     twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
@@ -56,11 +52,7 @@ def finished(folders: Sequence[Path]) -> Sheet:
 
 
 def read_finished(folder: Path) -> tuple[Row, str]:
-    """The row of a folder, and its test nodes.
-
-    Raises:
-        ModelFileError or DataError: damaged or not finished.
-    """
+    """The row of a folder, and its test nodes; ModelFileError or DataError where it is damaged or not finished."""
     if is_release(folder):
         row, tested, attacked = _release(folder), f"on {folder}", [_curators(folder)]
     elif (folder / "result.json").is_file():

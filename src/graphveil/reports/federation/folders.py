@@ -214,11 +214,7 @@ def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
-    """Return settings from KEY=VALUE.
-
-    Raises:
-        InputError: an unknown key, or a value of another type.
-    """
+    """Return settings from KEY=VALUE; InputError for an unknown key, or a value of another type."""
     settings: dict[str, Option] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
@@ -239,11 +235,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
 
 
 def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
-    """Return certificates of parties by NAME=FILE.
-
-    Raises:
-        InputError: a file is missing or names another party.
-    """
+    """Return certificates of parties by NAME=FILE; InputError where a file is missing or names another party."""
     certificates = {}
     for pair in pairs:
         name, _, file = pair.partition("=")

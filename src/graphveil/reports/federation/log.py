@@ -58,11 +58,7 @@ class TranscriptFile:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[Message], None]]:
-        """Open the log and give what appends a message to it.
-
-        Raises:
-            WriteError: the disk refuses.
-        """
+        """Open the log and give what appends a message to it; WriteError where the disk refuses."""
         with writing(self._file):
             file = self._file.open("a", buffering=1, encoding="utf-8")
         with file:

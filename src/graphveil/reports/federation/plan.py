@@ -40,11 +40,7 @@ _UNBOUNDED = (
 
 
 def draft(folder: Path) -> tuple[Agreement, list[str]]:
-    """Return the agreement in a folder, and who has not signed it.
-
-    Raises:
-        DataError: it is missing or damaged.
-    """
+    """Return the agreement in a folder, and who has not signed it; DataError where it is missing or damaged."""
     file = folder / FILE
     try:
         agreement = parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))

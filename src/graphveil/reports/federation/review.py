@@ -32,11 +32,7 @@ _NOTHING: Final = "nothing"
 
 
 def agreement_in(file: Path) -> Agreement:
-    """Return the agreement in a file, whoever has signed it.
-
-    Raises:
-        DataError: it is missing or none.
-    """
+    """Return the agreement in a file, whoever has signed it; DataError where it is missing, or no agreement."""
     try:
         return parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
     except FileNotFoundError as error:

@@ -90,11 +90,7 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return where a party stands.
-
-    Raises:
-        DataError: it has not started, or the file is damaged.
-    """
+    """Return where a party stands; DataError where it has not started, or the file is damaged."""
     file = folder / STATUS
     try:
         content = read_json(file)

@@ -218,11 +218,7 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
 
 def read_lift(folder: Path) -> RunRecord | None:
-    """Return what `measure_lift` kept in a folder, or None.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """Return what `measure_lift` kept in a folder, or None; DataError where the file is damaged."""
     file = folder / FILE
     if not file.is_file():
         return None

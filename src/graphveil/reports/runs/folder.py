@@ -214,11 +214,7 @@ def _keep_spending(model: Estimator, path: Path) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
-    """The record of a run, with its model's guarantee and ledger.
-
-    Raises:
-        ModelFileError: it is missing or changed.
-    """
+    """The record of a run, with its model's guarantee and ledger; ModelFileError where it is missing or changed."""
     record = _record(path)
     checked = parts.checked(path)
     return _paid(record, checked.guarantee, checked.ledger)
@@ -248,11 +244,7 @@ def rewrite_report(path: Path) -> RunRecord:
 
 
 def rewrite_public_card(path: Path) -> About:
-    """Write the card of a public part anew.
-
-    Raises:
-        ModelFileError: a file is missing, damaged or was changed.
-    """
+    """Write the card of a public part anew; ModelFileError where a file is missing, damaged or was changed."""
     checked, about = parts.checked(path), _about(path)
     _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
@@ -326,11 +318,7 @@ def _picture_json(picture: Picture) -> str:
 
 
 def _picture(folder: Path) -> Picture | None:
-    """Return the picture that a part of a run holds, if any.
-
-    Raises:
-        ModelFileError: it is damaged, or was changed.
-    """
+    """Return the picture that a part of a run holds, if any; ModelFileError where it is damaged, or was changed."""
     file = folder / PICTURE
     if not file.is_file():
         return None

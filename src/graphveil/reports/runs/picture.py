@@ -40,11 +40,7 @@ class Picture:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Picture:
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError: a field of another kind.
-        """
+        """The inverse of `to_dict`; KeyError, TypeError or ValueError for a field of another kind."""
         nodes = len(content["places"])
         columns = {name: tuple(content[name]) for name in ("predicted", "labels", "parts", "covered", "names")}
         if any(len(column) not in (0, nodes) for column in columns.values()):

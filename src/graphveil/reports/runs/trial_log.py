@@ -113,11 +113,7 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The trials of a log, and whether their tuning ended.
-
-    Raises:
-        ModelFileError: a line was changed or is gone.
-    """
+    """The trials of a log, and whether their tuning ended; ModelFileError where a line was changed or is gone."""
     entries, expected = [], _FIRST
     try:
         content = read_bytes(path, largest=LARGEST_HISTORY)

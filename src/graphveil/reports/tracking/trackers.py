@@ -25,11 +25,7 @@ _LONGEST = 6_000
 
 
 def find_tracker(name: str) -> Tracker:
-    """Return the tracker called `name`, one of `TRACKERS`.
-
-    Raises:
-        MissingExtraError: its library is not installed.
-    """
+    """Return the tracker called `name`, one of `TRACKERS`; MissingExtraError where its library is not installed."""
     library, write = TRACKERS[name]
     # Before the training, after which it is used.
     require_packages(name, library, where=f"--track {name}")
