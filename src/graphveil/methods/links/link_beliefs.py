@@ -141,7 +141,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             raise InputError(
                 f"{self.name} predicts only people who reported",
                 where=graph.schema.name,
-                remedy=f"these are the same people in the same rows under another name: call their graph {name!r}"
+                remedy=f"if these are the same people in the same rows under another name: call their graph {name!r}"
                 if renamed
                 else "collect their reports and fit again, or train solitude, which predicts on new graphs",
             )
