@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 
 
 class NamedTensors:
-    """Reports whose fields are all tensors, stored and read back under the fields' names; the first counts users."""
+    """Reports whose fields are all tensors, stored and read back under the fields' names; the first counts users. A
+    class names the type and the number of dimensions of each; InputError for other tensors.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    _kinds: ClassVar[Mapping[str, tuple[str, int]]]
+
+    def __init_subclass__(cls, **kinds: tuple[str, int]) -> None:
+        cls._kinds = kinds
+
+    def __post_init__(self) -> None:
+        for name, (dtype, dimensions) in self._kinds.items():
+            _require_tensor(name, getattr(self, name), getattr(torch, dtype), dimensions)
 
     def __len__(self) -> int:
         return len(next(iter(self.to_tensors().values())))
@@ -33,58 +43,45 @@ class NamedTensors:
 
 
 @dataclass(frozen=True, eq=False)
-class MultiBitReports(NamedTensors):
+class MultiBitReports(NamedTensors, indices=("int32", 2), bits=("uint8", 2)):
     """indices int32 [n, m], ascending in every row, and one bit for each: bits uint8 [n, m]."""
 
     indices: Tensor
     bits: Tensor
 
     def __post_init__(self) -> None:
-        require_tensor("indices", self.indices, torch.int32, 2)
-        require_tensor("bits", self.bits, torch.uint8, 2)
+        super().__post_init__()
         # Types and shapes, where reports enter from the network; what a mechanism can have sent, it checks itself.
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 
 
 @dataclass(frozen=True, eq=False)
-class OneBitReports(NamedTensors):
+class OneBitReports(NamedTensors, packed=("uint8", 2)):
     """One bit for each coordinate, the first in the highest bit of a byte: uint8 [n, ceil(d/8)]."""
 
     packed: Tensor
 
-    def __post_init__(self) -> None:
-        require_tensor("packed", self.packed, torch.uint8, 2)
-
 
 @dataclass(frozen=True, eq=False)
-class LatticeReports(NamedTensors):
+class LatticeReports(NamedTensors, levels=("int32", 2)):
     """Noisy vectors as integer multiples of the mechanism's grid step: levels int32 [n, d]."""
 
     levels: Tensor
 
-    def __post_init__(self) -> None:
-        require_tensor("levels", self.levels, torch.int32, 2)
-
 
 @dataclass(frozen=True, eq=False)
-class LabelReports(NamedTensors):
+class LabelReports(NamedTensors, labels=("int64", 1)):
     """One noisy class a user: labels int64 [n]."""
 
     labels: Tensor
 
-    def __post_init__(self) -> None:
-        require_tensor("labels", self.labels, torch.int64, 1)
-
 
 @dataclass(frozen=True, eq=False)
-class SubsetReports(NamedTensors):
+class SubsetReports(NamedTensors, members=("int32", 2)):
     """Some of the classes, ascending in every row: members int32 [n, d]."""
 
     members: Tensor
-
-    def __post_init__(self) -> None:
-        require_tensor("members", self.members, torch.int32, 2)
 
 
 def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
@@ -104,7 +101,7 @@ def require_pairs(reports: int, values: int) -> None:
         raise InputError(f"{reports} reports for {values} rows of values", allowed="as many of both")
 
 
-def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
+def _require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: int) -> None:
     """Refuse anything but a tensor of this type and number of dimensions."""
     allowed = f"a {dtype} tensor with {dimensions} dimensions"
     if not torch.is_tensor(tensor):

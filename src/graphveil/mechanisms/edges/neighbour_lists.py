@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.reports import NamedTensors, require_names, require_tensor
+from graphveil.mechanisms.base.reports import NamedTensors, require_names
 from graphveil.runtime.late import sparse, torch
 from graphveil.runtime.sorted_arrays import contains, distinct
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeReports(NamedTensors):
+class EdgeReports(NamedTensors, starts=("int64", 1), columns=("int32", 1)):
     """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending. Raises InputError for other
     tensors, or lists that are not ascending.
 
@@ -37,8 +37,7 @@ class EdgeReports(NamedTensors):
     columns: Tensor
 
     def __post_init__(self) -> None:
-        require_tensor("starts", self.starts, torch.int64, 1)
-        require_tensor("columns", self.columns, torch.int32, 1)
+        super().__post_init__()
         starts, columns = self.starts.numpy(), self.columns.numpy()
         # Lists that overlap or leave ids out would let one user speak for another.
         whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(columns)
@@ -61,13 +60,10 @@ class EdgeReports(NamedTensors):
 
 
 @dataclass(frozen=True, eq=False)
-class DegreeReports(NamedTensors):
+class DegreeReports(NamedTensors, levels=("int32", 1)):
     """One noisy degree a user: levels int32 [n], possibly negative."""
 
     levels: Tensor
-
-    def __post_init__(self) -> None:
-        require_tensor("levels", self.levels, torch.int32, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.mechanism import WORDS, FeatureMechanism
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness, assume
@@ -128,13 +128,10 @@ _MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class BinReports(NamedTensors):
+class BinReports(NamedTensors, bins=("uint8", 2)):
     """The bin of each sent feature, in the features' order: bins uint8 [n, a]."""
 
     bins: Tensor
-
-    def __post_init__(self) -> None:
-        require_tensor("bins", self.bins, torch.uint8, 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
@@ -107,15 +107,14 @@ _SLACK: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CodewordReports(NamedTensors):
+class CodewordReports(NamedTensors, codewords=("int32", 1), codebooks=("int64", 1)):
     """The codeword that each user chose, int32 [n], and the number of its public codebook, int64 [n]."""
 
     codewords: Tensor
     codebooks: Tensor
 
     def __post_init__(self) -> None:
-        require_tensor("codewords", self.codewords, torch.int32, 1)
-        require_tensor("codebooks", self.codebooks, torch.int64, 1)
+        super().__post_init__()
         if self.codewords.shape != self.codebooks.shape:
             raise InputError(f"{len(self.codewords)} codewords of {len(self.codebooks)} codebooks", where="reports")
 

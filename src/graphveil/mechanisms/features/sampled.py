@@ -18,7 +18,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.mechanism import WORDS, FeatureMechanism
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
@@ -70,15 +70,14 @@ def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> No
 
 
 @dataclass(frozen=True, eq=False)
-class SampledReports(NamedTensors):
+class SampledReports(NamedTensors, indices=("int32", 2), levels=("int16", 2)):
     """indices int32 [n, k], ascending in every row, and the output level of each: levels int16 [n, k]."""
 
     indices: Tensor
     levels: Tensor
 
     def __post_init__(self) -> None:
-        require_tensor("indices", self.indices, torch.int32, 2)
-        require_tensor("levels", self.levels, torch.int16, 2)
+        super().__post_init__()
         if self.indices.shape != self.levels.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.levels.shape)} levels")
 
