@@ -29,11 +29,8 @@ def canonical(value: object) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """Return the value of canonical bytes.
-
-    Raises:
-        DeviceError: `not-canonical`, where the bytes are no JSON or another spelling.
-    """
+    """Return the value of canonical bytes; DeviceError `not-canonical`, where the bytes are no JSON or another
+    spelling."""
     try:
         value = json.loads(data.decode())
     except (ValueError, RecursionError) as error:

@@ -116,11 +116,8 @@ class Task:
         return sum((field.epsilon for field in self.fields), Fraction(0))
 
     def require_inside(self, now: float) -> None:
-        """Refuse a moment, in seconds since 1970, outside the window to which people agreed with the task.
-
-        Raises:
-            DeviceError: `not-open` or `closed`.
-        """
+        """Refuse a moment, in seconds since 1970, outside the window to which people agreed with the task; DeviceError
+        for `not-open` or `closed`."""
         if now < self.opens:
             raise DeviceError("not-open", f"answers are taken from {moment(self.opens)} on, and it is {moment(now)}")
         if now >= self.closes:

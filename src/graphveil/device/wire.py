@@ -113,11 +113,8 @@ def enrolment_id(task: bytes, key: bytes) -> bytes:
 
 
 def read(data: bytes, at: int = 0) -> tuple[Report, int]:
-    """Return the report that begins at a place, and where the next one would.
-
-    Raises:
-        DeviceError: `truncated` or `bad-version`.
-    """
+    """Return the report that begins at a place, and where the next one would; DeviceError for `truncated` or
+    `bad-version`."""
     if len(data) < at + HEAD + TAG:
         raise DeviceError("truncated", sized(len(data) - at))
     if data[at] != VERSION:

@@ -55,11 +55,8 @@ class Output:
         self._files: dict[str, str] = {}
 
     def reserve(self, size: int) -> None:
-        """Take `size` bytes of the disk, which are given back to be written on.
-
-        Raises:
-            WriteError: there are fewer bytes.
-        """
+        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there are fewer
+        bytes."""
         self._rooms.enter_context(room_for(self.path, size))
 
     def write(self, write: Callable[[Path], T], *, paid: bool = True) -> T:

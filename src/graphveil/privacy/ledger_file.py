@@ -29,11 +29,8 @@ class LedgerFile:
         self.path = path.resolve()
 
     def open(self, recorded: Ledger) -> Ledger:
-        """Return the ledger on disk, which must continue `recorded`, the model's own record, tied to this account.
-
-        Raises:
-            ModelFileError: the file is damaged, or is no continuation.
-        """
+        """Return the ledger on disk, which must continue `recorded`, the model's own record, tied to this account;
+        ModelFileError where the file is damaged, or is no continuation."""
         stored = self._read(recorded)
         # Who puts an older copy back would spend the budget again: the model's own record notices.
         if not continues(stored, recorded):

@@ -122,11 +122,8 @@ def solved(y: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def odd_columns(a: np.ndarray) -> np.ndarray:
-    """Return r columns of which words [r, c] have an odd determinant: an inverse modulo 2^64 exists.
-
-    Raises:
-        InputError: for rows that are dependent modulo 2.
-    """
+    """Return r columns of which words [r, c] have an odd determinant: an inverse modulo 2^64 exists; InputError for
+    rows that are dependent modulo 2."""
     # A determinant is odd exactly where the matrix has an inverse modulo 2, so elimination over bits is enough.
     m = (a & 1).astype(np.uint8)
     independent: list[int] = []

@@ -25,11 +25,8 @@ def asks_about_links(task: Task) -> bool:
 
 
 def ids_hash(ids: Iterable[str]) -> str:
-    """Return the hash of a task's ordered ids, an array in canonical JSON.
-
-    Raises:
-        DeviceError: `not-canonical`, an id that is not Unicode.
-    """
+    """Return the hash of a task's ordered ids, an array in canonical JSON; DeviceError `not-canonical`, where an
+    id is not Unicode."""
     digest = hashlib.sha256(b"[")
     for place, id in enumerate(ids):
         digest.update((b"," if place else b"") + canonical(id))

@@ -62,11 +62,8 @@ class KeystoreEntry:
         return json.dumps(asdict(self)).encode()
 
     def secret(self) -> bytes:
-        """Return the secret.
-
-        Raises:
-            DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
-        """
+        """Return the secret; DeviceError `keystore`, where the store is gone or locked, or does not hold that
+        secret."""
         texts = (_call(store, store.get_password, SERVICE, self.name) for store in _stores())
         secret = next((_bytes(text) for text in texts if text is not None), None)
         if secret is None or _name(secret) != self.name:

@@ -102,11 +102,8 @@ class DeviceLedger:
             yield
 
     def booked(self, task: bytes | None = None) -> list[Booked]:
-        """Return the booked reports of one task or of all, in order.
-
-        Raises:
-            DeviceError: `ledger`, where a line but the last cannot be read, or booked lines are gone or changed.
-        """
+        """Return the booked reports of one task or of all, in order; DeviceError `ledger`, where a line but the last
+        cannot be read, or booked lines are gone or changed."""
         lines = self._sealed().split(b"\n")
         # The last part is empty, or an incomplete line that a crash left: its report was never sent.
         try:
@@ -179,11 +176,8 @@ class DeviceLedger:
         self._seal(whole + line.encode() + b"\n")
 
     def seal(self) -> None:
-        """Seal all complete lines, also one that a crash left unsealed: it could be removed after its report has left.
-
-        Raises:
-            DeviceError: `ledger`, as `booked`.
-        """
+        """Seal all complete lines, also one that a crash left unsealed: it could be removed after its report has left;
+        DeviceError `ledger`, as `booked`."""
         data = self._sealed()
         # What a killed process wrote may be in memory only.
         with self._path.open("rb") as file:

@@ -146,11 +146,8 @@ class Checkpoints:
         sync_folder(self._folder)
 
     def last_read(self) -> int:
-        """Return the last round for which this party has read a publication of another one, or 0.
-
-        Raises:
-            ModelFileError: if damaged.
-        """
+        """Return the last round for which this party has read a publication of another one, or 0; ModelFileError if it
+        is damaged."""
         return int(_noted(self._read_note)[0])
 
     def note_read(self, round: int) -> None:

@@ -95,12 +95,8 @@ def write_identity(identity: Identity, folder: Path) -> None:
 
 
 def read_identity(folder: Path) -> Identity:
-    """Return the identity in a folder.
-
-    Raises:
-        DataError: if key or certificate is missing, damaged or expired, they are of two parties, or other users can
-            read the key.
-    """
+    """Return the identity in a folder; DataError if key or certificate is missing, damaged or expired, they are of two
+    parties, or other users can read the key."""
     file = folder / KEY
     try:
         certificate, key = read_bytes(folder / CERTIFICATE), read_bytes(file)

@@ -91,11 +91,8 @@ KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration) if field.name 
 
 
 def read_declaration(path: Path) -> Declaration:
-    """Read and check a `graph.toml`.
-
-    Raises:
-        DataError: the file is absent or no TOML, or a key is missing, unknown or wrong.
-    """
+    """Read and check a `graph.toml`; DataError where the file is absent or no TOML, or a key is missing, unknown or
+    wrong."""
     where = str(path)
     try:
         content = read_toml(path)

@@ -121,11 +121,8 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`.
-
-        Raises:
-            InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
-        """
+        """The inverse of `to_dict`; InputError where a field is missing, unknown or invalid, or a code contradicts the
+        text beside it."""
         require_fields("guarantee", fields, {*cls.__dataclass_fields__, *_CODES})
         # A text is a sequence of letters to Python: taken for a list, it would become one assumption a letter.
         assumes, parts = fields["assumes"], fields["parts"]

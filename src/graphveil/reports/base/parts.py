@@ -59,11 +59,8 @@ class CheckedRun:
 
 
 def checked(run: Path) -> CheckedRun:
-    """Return what a run, or its public part, protects and spent.
-
-    Raises:
-        ModelFileError: files miss or contradict.
-    """
+    """Return what a run, or its public part, protects and spent; ModelFileError where files are missing or
+    contradict."""
     # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
     # both.
     public = public_part(run)
