@@ -160,13 +160,10 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 
 
 def attack(name: str, target: Target) -> AttackResult:
-    """Return what an attack of ATTACKS finds.
+    """Return what an attack of ATTACKS finds; InputError for an attack that is unknown or does not fit the method.
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.
-
-    Raises:
-        InputError: an attack that is unknown or does not fit the method.
     """
     require_attack(name)
     return ATTACKS[name].run(target)

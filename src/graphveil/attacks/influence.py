@@ -161,16 +161,13 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
 
 
 def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
-    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN.
+    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN; InputError for a network of another kind.
 
         dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
 
     Args:
         network: a plain two-layer GCN of one label a node.
         nodes: ids [t] of the nodes under attack.
-
-    Raises:
-        InputError: a network of another kind.
     """
     if not has_closed_form(network):
         raise InputError("the closed form is for a plain GCN of one label a node", where="linkteller")

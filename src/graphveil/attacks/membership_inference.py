@@ -49,15 +49,12 @@ def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) 
 def lira(
     method: Answering, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0
 ) -> AttackResult:
-    """Return how well shadow models tell nodes that trained from test nodes.
+    """Return how well shadow models tell nodes that trained from test nodes; InputError for fewer than four shadows.
 
     Args:
         split: who trained the method; only who trains and who tests is redrawn for the shadows.
         train: (split, seed) -> a fitted shadow, the adversary's best guess of how the method was trained.
         shadows: how many; each has its own share of the nodes.
-
-    Raises:
-        InputError: fewer than four shadows.
     """
     if shadows < 4:
         raise InputError(f"shadows = {shadows}", where="lira", allowed="at least 4")

@@ -57,13 +57,10 @@ def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: 
 
 
 def with_public_edges(graph: Graph, released: Graph) -> Graph:
-    """Return the truth with the edges marked public that a release marks.
+    """Return the truth with the edges marked public that a release marks; InputError where the nodes differ.
 
     Args:
         released: the release made of it, with the same nodes in the same order.
-
-    Raises:
-        InputError: the nodes differ.
     """
     n = int(graph.num_nodes)
     if n != int(released.num_nodes):

@@ -35,15 +35,12 @@ _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
 def pipeline(name: str, *, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
-    """Return a method, or a release with training on it, to be replayed.
+    """Return a method, or a release with training on it, to be replayed; InputError for an unknown name.
 
     Args:
         name: one of `PIPELINES`.
         seed: of graph, split and weights.
         settings: in place of those of `PIPELINES`.
-
-    Raises:
-        InputError: an unknown name.
     """
     if name not in PIPELINES:
         raise InputError(f"pipeline {name!r} is not known", allowed=", ".join(PIPELINES))
@@ -109,15 +106,12 @@ def _timeless(value: object) -> object:
 
 
 def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
-    """Return the graph after one unit has changed.
+    """Return the graph after one unit has changed; InputError for another unit.
 
     Args:
         unit: "edge", "set of contacts" (a training person gets `count` more, of its class), "private edge", "label",
             "feature vector", "person" (both) or "node" (a person, whose own list is emptied too).
         train: mask [n] of the training nodes.
-
-    Raises:
-        InputError: another unit.
     """
     if unit == "edge":
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == _inside(pairs, train))

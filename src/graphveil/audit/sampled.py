@@ -40,14 +40,11 @@ _CHOOSING: Final = 0.2
 
 
 def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's bounds on a probability.
+    """Return Clopper and Pearson's bounds on a probability; InputError for counts that cannot be.
 
     Args:
         successes, trials: what was counted.
         miss: the probability, at most, with which each bound misses it.
-
-    Raises:
-        InputError: counts that cannot be.
     """
     if not 0 <= successes <= trials or trials == 0:
         raise InputError(f"{successes} successes in {trials} trials", allowed="0 to all of at least one trial")
@@ -70,15 +67,12 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
 
 
 def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what epsilon is at least, from scores of two neighbours.
+    """Return what epsilon is at least, from scores of two neighbours; InputError for fewer than ten scores of either.
 
     Args:
         first, second: scores of independent outputs of each.
         delta: what is claimed.
         false_alarm: the probability that the bound is too high.
-
-    Raises:
-        InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
     # A cut chosen on the samples it is judged by would be the luckiest of 401, and false alarms more frequent.

@@ -88,15 +88,12 @@ class Desk:
         return {**facts_of_task, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
-        """Give everybody a token.
+        """Give everybody a token; InputError where tokens were given out, or a file has other ids than the task.
 
         Args:
             out: a new csv file for ids and tokens.
             tokens: a csv file that has them already.
             url: of the collector, as people reach it: the file gets a link to the page for each person.
-
-        Raises:
-            InputError: tokens were given out, or a file has other ids than the task.
         """
         with self.store() as store:
             ids = read_ids(self.folder)

@@ -230,13 +230,10 @@ def body_bits(fields: Iterable[Field]) -> int:
 
 
 def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
-    """Return the fields of a task.
+    """Return the fields of a task; DeviceError `bad-task`, for no fields of the standard.
 
     Args:
         people: how many may take part.
-
-    Raises:
-        DeviceError: `bad-task`, no fields of the standard.
     """
     entries = facts["fields"]
     if not isinstance(entries, list) or not entries:

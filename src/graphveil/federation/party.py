@@ -82,13 +82,10 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder of other columns, range, classes or direction than agreed.
+    """Refuse a folder of other columns, range, classes or direction than agreed: DataError.
 
     Args:
         graph: of the holder's folder.
-
-    Raises:
-        DataError: for such a folder.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [

@@ -100,14 +100,11 @@ def simulate_training(
 
 
 def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.Generator) -> list[np.ndarray]:
-    """Return which features every holder gets, ascending.
+    """Return which features every holder gets, ascending; InputError for shares that leave one without a column.
 
     Args:
         shares: one number a holder, any scale.
         rng: deals the columns out.
-
-    Raises:
-        InputError: for shares that leave one without a column.
     """
     blocks = [np.arange(block.start, block.stop) for block in blocks_of(schema.columns)]
     columns = len(blocks) or schema.dimension
@@ -120,13 +117,10 @@ def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.G
 
 
 def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
-    """Return (features, edge_index) for every holder.
+    """Return (features, edge_index) for every holder; InputError for shares that leave one without a column.
 
     Args:
         shares: one number a holder, any scale; 5, 5 halves columns and edges.
-
-    Raises:
-        InputError: for shares that leave one without a column.
     """
     rng = np.random.default_rng(seed)
     columns = feature_parts(graph.schema, shares, rng)

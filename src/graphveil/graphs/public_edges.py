@@ -28,13 +28,10 @@ _NEITHER: Final = -1
 
 
 def read_truth(table: Table, column: str) -> np.ndarray:
-    """Return a column of true or false (also 1, 0, yes, no) as bool.
+    """Return a column of true or false (also 1, 0, yes, no) as bool; DataError for another value, naming its line.
 
     Args:
         table, column: which messages name.
-
-    Raises:
-        DataError: another value; names its line.
     """
     truths = np.empty(table.rows, np.int8)
     for block in Blocks(table.rows, _STEP):

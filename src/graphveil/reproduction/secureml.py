@@ -50,14 +50,11 @@ class Start:
 
     @classmethod
     def of(cls, plan: Plan, columns: Sequence[int], classes: int, seed: int) -> Start:
-        """Draw the weights.
+        """Draw the weights; InputError for a plan that shares have no arithmetic for.
 
         Args:
             plan, classes, seed: of the run.
             columns: of each holder's features.
-
-        Raises:
-            InputError: a plan that shares have no arithmetic for.
         """
         if (plan.combine, plan.layers) != ("mean", 1):
             raise InputError(f"{plan.combine}, {plan.layers} hidden layers", allowed="mean, one hidden layer")

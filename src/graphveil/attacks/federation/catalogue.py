@@ -97,15 +97,12 @@ def simulated(
 def attack_federation(
     name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
 ) -> AttackResult:
-    """Return what an attack finds in a simulated run.
+    """Return what an attack finds in a simulated run; InputError where the attack cannot judge the data.
 
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
         nodes: among how many people's pairs pairs are judged.
         seed: of the adversary's draws.
-
-    Raises:
-        InputError: the attack cannot judge the data.
     """
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)

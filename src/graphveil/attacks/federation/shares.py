@@ -108,14 +108,11 @@ def require_shares(setting: Setting, name: str) -> None:
 
 
 def solved(y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Return x of x a = y, words [n, t].
+    """Return x of x a = y, words [n, t]; InputError for equations that are dependent modulo 2.
 
     Args:
         y: words [n, c].
         a: words [t, c], c > t.
-
-    Raises:
-        InputError: for equations that are dependent modulo 2.
     """
     columns = odd_columns(a[:, : len(a) + _SPARE])
     return _product(y[:, columns], inverse(a[:, columns]))

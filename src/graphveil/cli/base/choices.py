@@ -29,13 +29,10 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 
 
 def find_method(name: str, data: str | None = None) -> Method:
-    """The method called ``name``.
+    """The method called ``name``; InputError where no method has this name.
 
     Args:
         data: the argument after it, in case the two were swapped.
-
-    Raises:
-        InputError: no method has this name.
     """
     if name not in METHODS:
         remedy = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
@@ -93,13 +90,10 @@ def flag(key: str) -> str:
 
 
 def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
-    """``x-hops=4`` -> ``("x_hops", "4")``.
+    """``x-hops=4`` -> ``("x_hops", "4")``; InputError where there is no ``=``, or nothing before it.
 
     Args:
         where: the option, for the error.
-
-    Raises:
-        InputError: there is no ``=``, or nothing before it.
     """
     key, equals, value = pair.partition("=")
     key = key.strip().replace("-", "_")
@@ -110,14 +104,11 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
 
 
 def read_value(method: str, info: Method, key: str, text: str, *, where: str = "--set") -> Any:
-    """The value of setting ``key``, of its own type.
+    """The value of setting ``key``, of its own type; InputError for no such setting, or no such value.
 
     Args:
         method, where: its name and the option, for the error.
         key, text: as written before and after the "=" of ``--set``.
-
-    Raises:
-        InputError: no such setting, or no such value.
     """
     if key not in info.options:
         raise InputError(
@@ -149,14 +140,11 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"
 
 
 def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
-    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
+    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``; InputError where a part is not a number, or is repeated.
 
     Args:
         key: the setting, for the error.
         kind: float or int.
-
-    Raises:
-        InputError: a part is not a number, or is repeated.
     """
     values = tuple(_read(key, kind, part, where=flag(key)) for part in text.split(","))
     if len(set(values)) != len(values):

@@ -89,13 +89,10 @@ class Repetition:
 
 
 def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
-    """Return public edges in both directions, int64 [2, E].
+    """Return public edges in both directions, int64 [2, E]; DataError for a missing column or an unknown id.
 
     Args:
         path: csv or parquet with the columns source and target.
-
-    Raises:
-        DataError: for a missing column or an unknown id.
     """
     import polars
 
@@ -106,13 +103,10 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
 
 
 def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
-    """Return the reports of an export to train on, and the findings of all checks.
+    """Return the reports of an export to train on, and the findings of all checks; DataError where they are damaged.
 
     Args:
         keep_suspects: whether reports that no device draws are used all the same.
-
-    Raises:
-        DataError: damaged.
     """
     collected = read_export(folder)
     findings = inspect(collected, collected.facts.get("most_links"))

@@ -59,14 +59,11 @@ class Bound:
 
 
 def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...]:
-    """Return how far a share of forged reports can move the results of a collection.
+    """Return how far a share of forged reports can move the results of a collection; InputError for no share.
 
     Args:
         reports: n, how many came.
         share: of them, in 0 to 1.
-
-    Raises:
-        InputError: for no share.
     """
     if not 0 <= share <= 1 or reports < 1:
         raise InputError(f"{share} of {reports} reports", where="forged reports", allowed="a share of 0 to 1, of some")

@@ -89,13 +89,10 @@ class Findings:
 
 
 def inspect(collected: Collected, most_links: int | None = None) -> Findings:
-    """Compare a collection with the law of its task.
+    """Compare a collection with the law of its task; InputError where `most_links` is below 1.
 
     Args:
         most_links: of one person, where that is public; None: up to the number of people.
-
-    Raises:
-        InputError: `most_links` is below 1.
     """
     if most_links is not None and most_links < 1:
         raise InputError(f"most links = {most_links}", allowed="a whole number from 1")

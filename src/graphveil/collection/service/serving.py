@@ -71,15 +71,12 @@ class Place:
 
 
 def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[str, object]], None]) -> None:
-    """Serve a collection until told to end.
+    """Serve a collection until told to end; InputError where the address or a file of TLS cannot be used.
 
     Args:
         desk: with a signed task.
         enrolments: how often one address may enrol.
         started: called with the address, the administration's token the first time, and the file that keeps it.
-
-    Raises:
-        InputError: the address or a file of TLS cannot be used.
     """
     from graphveil.collection.service.service import Collector, room_at
 

@@ -31,14 +31,11 @@ _DIFFERENT = 6
 def write_tokens(
     path: Path, ids: Iterable[str], link: Callable[[bytes], str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Make a token for each id, write both to a file, and yield them.
+    """Make a token for each id, write both to a file, and yield them; InputError where the file exists.
 
     Args:
         path: of a new csv file, which only its owner may read.
         link: makes the link to a person's page from their token, a third column.
-
-    Raises:
-        InputError: the file exists.
     """
     try:
         place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -59,14 +56,11 @@ def write_tokens(
 
 
 def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
-    """Return a function from a token to the link of a person's page.
+    """Return a function from a token to the link of a person's page; InputError where devices refuse the address.
 
     Args:
         url: of the collector, as people reach it.
         task: its hash.
-
-    Raises:
-        InputError: devices refuse the address.
     """
     try:
         Remote(url)

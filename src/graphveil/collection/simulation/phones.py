@@ -154,14 +154,11 @@ LINES = Path(__file__).with_name("lines.mjs")
 
 
 def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
-    """Return the command that starts each client.
+    """Return the command that starts each client; InputError for another name, one twice, or a missing program.
 
     Args:
         names: python, js or both, with a comma.
         js: a program to use in place of our JavaScript client.
-
-    Raises:
-        InputError: for another name, one twice, or a missing program.
     """
     clients = [name.strip() for name in names.split(",")]
     for name in clients:

@@ -105,13 +105,10 @@ class Store:
     # ---- task and people ----
 
     def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store a task and who may take part in it.
+        """Store a task and who may take part in it; InputError where the database has a task already.
 
         Args:
             people: id and token of everybody, in order of their numbers.
-
-        Raises:
-            InputError: the database has a task already.
         """
         with self.engine.begin() as connection:
             if self._setting(connection, "task") is not None:

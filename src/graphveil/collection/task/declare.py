@@ -85,16 +85,13 @@ def task_facts(
     closes: int,
     least: int,
 ) -> dict[str, object]:
-    """Return the facts of a task to be signed.
+    """Return the facts of a task to be signed; InputError for no field, or a price or size that no task can have.
 
     Args:
         schema: of the graph to be collected.
         ids: of everybody who may take part, in order.
         opens, closes: seconds since 1970.
         least: reports, below which nothing is exported.
-
-    Raises:
-        InputError: for no field, or a price or size that no task can have.
     """
     fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
     if not fields_and_mechanisms:

@@ -196,13 +196,10 @@ def _toml(value: object) -> str:
 
 
 def moment_of(name: str, text: str) -> int:
-    """Return a day or moment of a draft in seconds since 1970.
+    """Return a day or moment of a draft in seconds since 1970; InputError where the text is neither.
 
     Args:
         name: of the fact.
-
-    Raises:
-        InputError: the text is neither.
     """
     try:
         moment = datetime.fromisoformat(text)

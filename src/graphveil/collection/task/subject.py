@@ -57,14 +57,11 @@ def require_people(ids: Sequence[str], where: str) -> None:
 
 
 def subject_of(data: str, root: Path | None = None, people: Path | None = None) -> Subject:
-    """Return what may be asked about a data set.
+    """Return what may be asked about a data set; InputError for no such data, or no people.
 
     Args:
         data: its name or folder; a folder needs only a `graph.toml`, since only its declaration is used.
         people: a file with an id a line, or a csv file with a column of ids; None: the nodes of the data.
-
-    Raises:
-        InputError: for no such data, or no people.
     """
     folder = Path(data)
     of_its_own = not is_name(data) and (folder / FILE).is_file()

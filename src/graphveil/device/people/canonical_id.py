@@ -82,14 +82,11 @@ def spelled_id(id: str) -> str:
 
 
 def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) -> tuple[int, int] | None:
-    """Return the places of the first two ids that are one person's, None where all differ.
+    """Return the places of the first two ids that are one person's, None where all differ; DeviceError as `form`.
 
     Args:
         ids: of everybody.
         form: of an id, `canonical_id` or `known_as`.
-
-    Raises:
-        DeviceError: as `form`.
     """
     forms = _forms(ids, form)
     if len(set(forms)) == len(forms):

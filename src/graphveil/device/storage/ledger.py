@@ -125,13 +125,10 @@ class DeviceLedger:
         return Fraction(sum(entry.nano for entry in self.booked()), NANO)
 
     def require_limit(self, task: Task, nano: int = 0) -> None:
-        """Refuse a report that the limit does not pay for.
+        """Refuse a report that the limit does not pay for; DeviceError for `cap`.
 
         Args:
             nano: its price, in billionths of epsilon.
-
-        Raises:
-            DeviceError: `cap`.
         """
         if isinstance(self._cap, Fraction):
             left = self._cap - self.spent

@@ -141,13 +141,10 @@ def agreement_text(
 
 
 def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
-    """Return the agreement in a file's bytes, checked whole.
+    """Return the agreement in a file's bytes, checked whole; DataError for a field missing, unknown or invalid.
 
     Args:
         where: its name, for messages.
-
-    Raises:
-        DataError: for a field missing, unknown or invalid.
     """
     try:
         content = parse_toml(data.decode(), where=where)

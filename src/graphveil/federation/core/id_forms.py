@@ -44,14 +44,11 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
 
 
 def in_form(form: str, ids: Sequence[str], where: str) -> list[str]:
-    """Return ids in the form that was agreed.
+    """Return ids in the form that was agreed; DataError where an id has no such form, or two have one.
 
     Args:
         form: a name in `FORMS`.
         where: the holder, for messages.
-
-    Raises:
-        DataError: an id has no such form, or two have one.
     """
     try:
         forms = [FORMS[form](id) for id in ids]

@@ -22,14 +22,11 @@ class Rate:
 
     @classmethod
     def of(cls, rate: float, slower: int = 0) -> Rate:
-        """Return a rate as such a product.
+        """Return a rate as such a product; InputError where it is none, or too large or small to be cut.
 
         Args:
             rate: positive.
             slower: it is divided by 2 so often.
-
-        Raises:
-            InputError: it is none, or too large or small to be cut.
         """
         mantissa, power = math.frexp(rate)
         # Three binary digits: each more makes entries that a cut loses twice as frequent.

@@ -183,14 +183,11 @@ class Setting:
 
     @staticmethod
     def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
-        """Build a setting from options by the names of OPTIONS.
+        """Build a setting from options by the names of OPTIONS; InputError as the class, and for unknown names.
 
         Args:
             members: the holders in order.
             options: those that are not at their defaults.
-
-        Raises:
-            InputError: as the class, and for unknown names.
         """
         require_options(options)
         groups = {
@@ -402,14 +399,11 @@ class Setting:
 
 
 def require_options(names: Iterable[str], where: str | None = None) -> None:
-    """Refuse names that are no option of a setting.
+    """Refuse names that are no option of a setting: InputError.
 
     Args:
         names: of a caller or a file.
         where: whose they are, for the message.
-
-    Raises:
-        InputError: for such a name.
     """
     for name in names:
         if name not in OPTIONS:

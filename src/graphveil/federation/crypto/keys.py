@@ -127,14 +127,11 @@ def fingerprint_of(certificate: bytes) -> str:
 
 
 def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
-    """Refuse a signature that is not the certificate holder's.
+    """Refuse a signature that is not the certificate holder's: DataError.
 
     Args:
         certificate: PEM, of the signer.
         signature: DER.
-
-    Raises:
-        DataError: for another signature.
     """
     signer = _load(certificate)
     key = signer.public_key()

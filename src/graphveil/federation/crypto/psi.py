@@ -80,14 +80,11 @@ def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
 
 
 def multiplied(secret: bytes, points: bytes) -> bytes:
-    """Return every point times the secret, clamped as X25519 does.
+    """Return every point times the secret, clamped as X25519 does; ValueError for one of small order.
 
     Args:
         secret: 32 bytes.
         points: u-coordinates, 32 bytes each.
-
-    Raises:
-        ValueError: for one of small order.
     """
     key = X25519PrivateKey.from_private_bytes(secret)
     return b"".join(key.exchange(X25519PublicKey.from_public_bytes(row)) for row in _split(points))

@@ -181,14 +181,11 @@ class GuessPublisher:
             raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
-        """Draw the reports, int64 [n].
+        """Draw the reports, int64 [n]; BudgetError if they were drawn before.
 
         Args:
             guesses: of all nodes that are guessed about, int64 [n].
             randomness: of the response.
-
-        Raises:
-            BudgetError: if they were drawn before.
         """
         # A second draw of the same guesses would be a second report of them: two reports cost twice.
         if self.reports is not None:

@@ -45,14 +45,11 @@ class Prediction:
 
 
 def announced(run: states.RunContext, new: Tensor, *, server: bool = True) -> Program[None]:
-    """Agree on who is new.
+    """Agree on who is new; BudgetError where the holders disagree.
 
     Args:
         new: who was never published, by its own list, int64 [new].
         server: whether the server hears of it.
-
-    Raises:
-        BudgetError: the holders disagree.
     """
     setting = run.setting
     if run.me == setting.label_holder:

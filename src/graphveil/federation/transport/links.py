@@ -343,16 +343,13 @@ class Links:
 
 
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
-    """Return the first message of a call, b"" where it ends without one.
+    """Return the first message of a call, b"" where it ends without one; WireError if nothing comes.
 
     gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
         seconds: how long it is waited for.
-
-    Raises:
-        WireError: if nothing comes.
     """
     answer: Future[bytes] = Future()
 

@@ -28,14 +28,11 @@ YES_NO: Final = ("no", "yes")
 
 
 def parse_columns(value: object, where: str) -> tuple[Column, ...]:
-    """Return the declared columns in order.
+    """Return the declared columns in order; DataError for a column that holds something else, by name.
 
     Args:
         value: name -> what the column may hold, as in a file, or as a `graphveil.files.columns` value.
         where: the declaration's name in messages.
-
-    Raises:
-        DataError: a column that holds something else, by name.
     """
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"columns is {value!r}", where=where, allowed=f"a table of names, each with {_SHAPES}")

@@ -67,13 +67,10 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return what a gzip file unpacks to.
+    """Return what a gzip file unpacks to; DataError where the file is damaged, or unpacks to more than `largest` bytes.
 
     Args:
         largest: as said.
-
-    Raises:
-        DataError: the file is damaged, or unpacks to more than `largest` bytes.
     """
     require_file(path, packed=True)
     try:
@@ -95,14 +92,11 @@ def whole_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
-    """Return numbers as int64.
+    """Return numbers as int64; ValueError where a number would change.
 
     Args:
         values: numbers of any type and shape.
         what: their name in the message.
-
-    Raises:
-        ValueError: a number would change.
     """
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)

@@ -55,14 +55,11 @@ def is_binary(x: object) -> bool:
 
 
 def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str, ...]]:
-    """Return features [n, d] as float32 in the declared range, and what was changed.
+    """Return features [n, d] as float32 in the declared range, and what was changed; DataError for what does not fit.
 
     Args:
         x: a matrix of numbers or truths, dense or sparse.
         declared: range, and whether values outside it are clipped.
-
-    Raises:
-        DataError: what does not fit.
     """
     rows = None if x is None else rows_of(x)
     matrix: Any = rows if rows is not None else array_of(x)
@@ -97,14 +94,11 @@ def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown.
+    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown; DataError for anything else.
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
         classes: the c declared names.
-
-    Raises:
-        DataError: anything else.
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)
@@ -209,15 +203,12 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
 
 def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence[str] | None = None) -> Table:
-    """Return columns of values as a table.
+    """Return columns of values as a table; DataError where the columns are not equally long, or not of people's values.
 
     Args:
         columns: name and values of each.
         title: the name of the table in messages.
         row_names: what messages call its rows; default: by number.
-
-    Raises:
-        DataError: the columns are not equally long, or not of people's values.
     """
     series = {name: _column(title, name, values) for name, values in columns.items()}
     if len({len(values) for values in series.values()}) > 1:

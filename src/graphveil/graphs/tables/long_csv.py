@@ -54,14 +54,11 @@ class LongCsv:
         return self._read(b"").columns
 
     def column(self, name: str, block: Block) -> polars.Series:
-        """Return a block of rows of a column, fewer where the file has become shorter.
+        """Return a block of rows of a column, fewer where the file has become shorter; PolarsError for odd lines.
 
         Args:
             name: one of `names`.
             block: which rows.
-
-        Raises:
-            PolarsError: odd lines.
         """
         parts = [polars.Series(name, [], polars.String)]
         first = block.start - block.start % self.lines

@@ -184,13 +184,10 @@ class Table:
     def filled_numbers(
         self, name: str, stand: float | None = None, remedy: str | None = None
     ) -> tuple[polars.Series, int]:
-        """Return a column as finite Float64, and how many were missing.
+        """Return a column as finite Float64, and how many were missing; DataError for another value, naming its line.
 
         Args:
             stand: what stands for a missing value; None: it is refused, with `remedy`.
-
-        Raises:
-            DataError: another value; names its line.
         """
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
@@ -212,13 +209,10 @@ _NO_WORD: Final = "leave the cell empty where a value is missing"
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """Return the file `stem.csv` or `stem.parquet` in a folder, or None.
+    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both files are there.
 
     Args:
         folder, stem: where, and the name without its ending.
-
-    Raises:
-        DataError: both files are there.
     """
     there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
@@ -228,13 +222,10 @@ def find_table(folder: Path, stem: str) -> Path | None:
 
 
 def require_table(folder: Path, stem: str) -> Path:
-    """As `find_table`.
+    """As `find_table`; DataError where neither file is there.
 
     Args:
         folder, stem: as there.
-
-    Raises:
-        DataError: neither file is there.
     """
     path = find_table(folder, stem)
     if path is None:

@@ -104,14 +104,11 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
 def join_people(
     people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
 ) -> GraphParts:
-    """Return the graph of people and their edges.
+    """Return the graph of people and their edges; DataError where features or labels are not as declared.
 
     Args:
         people, edges: from `read_people` and `list_edges`.
         release: what a published graph says about itself.
-
-    Raises:
-        DataError: features or labels are not as declared.
     """
     edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)
     public = None

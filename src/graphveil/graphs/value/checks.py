@@ -148,13 +148,10 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
-    """Return ids as texts, the same for 1, "1" and 1.0, or None.
+    """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError for not one id for each node, or one twice.
 
     Args:
         ids: texts or whole numbers, in row order.
-
-    Raises:
-        DataError: not one id for each node, or one twice.
     """
     if ids is None:
         return None

@@ -20,13 +20,10 @@ from graphveil.runtime.sorted_arrays import HALF, packed, turned
 def normalise_edges(
     source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
 ) -> tuple[Tensor, tuple[str, ...]]:
-    """Return `merge_edges` as a tensor.
+    """Return `merge_edges` as a tensor; DataError where an edge names a node that does not exist.
 
     Args:
         source, target, nodes, directed: as the module says.
-
-    Raises:
-        DataError: an edge names a node that does not exist.
     """
     edge_index, notes = merge_edges(source, target, nodes, directed=directed)
     return torch.from_numpy(edge_index), notes

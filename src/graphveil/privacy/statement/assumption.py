@@ -61,14 +61,11 @@ class Assumption:
 
 
 def assume(code: str, **facts: str | int) -> Assumption:
-    """Return an assumption.
+    """Return an assumption; InputError where the code is not known, or a name is missing or unknown.
 
     Args:
         code: one of ASSUMPTION_CODES.
         facts: a value for every name in its sentence; numbers with decimals are given as they are to be printed.
-
-    Raises:
-        InputError: the code is not known, or a name is missing or unknown.
     """
     names = names_in(ASSUMPTION_CODES[code].sentence) if code in ASSUMPTION_CODES else ()
     # In the order of the sentence, so that equal assumptions compare equal however they were called.

@@ -158,14 +158,11 @@ def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
 
 
 def number_from_json(name: str, value: object) -> float:
-    """Read what `number_to_json` wrote.
+    """Read what `number_to_json` wrote; InputError where the value is neither.
 
     Args:
         name: the field, for the error.
         value: a JSON number, or "inf".
-
-    Raises:
-        InputError: the value is neither.
     """
     if value == "inf":
         return math.inf

@@ -114,13 +114,10 @@ def pages(card: Card) -> dict[str, str]:
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write both forms into a folder, over those that are there.
+    """Write both forms into a folder, over those that are there; WriteError where the disk refuses.
 
     Args:
         folder: must exist.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     for name, content in pages(card).items():
         write_text(folder / name, content)

@@ -139,14 +139,11 @@ class RunRecord:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
-        """The inverse of :meth:`to_dict`.
+        """The inverse of :meth:`to_dict`; InputError where a field is missing or has another kind of value.
 
         Args:
             content: as read from a file, which may have been edited.
             history: repeat -> epochs; kept in a file of its own.
-
-        Raises:
-            InputError: a field is missing or has another kind of value.
         """
 
         try:

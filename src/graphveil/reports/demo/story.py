@@ -134,15 +134,12 @@ class Story:
 
 
 def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: ProgressCallback | None = None) -> Story:
-    """Train and attack everything on one graph.
+    """Train and attack everything on one graph; InputError for a graph on which a method cannot be trained.
 
     Args:
         graph: undirected, n nodes with one label each.
         randomness: of all privacy noise.
         seed: of splits, weights and the attackers' draws.
-
-    Raises:
-        InputError: a graph on which a method cannot be trained.
     """
     if graph.schema.directed:
         raise InputError("the demo needs undirected connections", where=graph.schema.name)

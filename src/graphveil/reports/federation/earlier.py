@@ -25,14 +25,11 @@ _DIGITS: Final = 16
 
 
 def put_aside(folder: Path, agreement: Agreement) -> None:
-    """Move what a run under another agreement left in a folder into one of its own.
+    """Move what a run under another agreement left in a folder into one of its own; WriteError where the disk refuses.
 
     Args:
         folder: of a party, or of one of its predictions.
         agreement: the present one.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     hash = _agreement_of(folder)
     if hash is None or hash == agreement.hash.hex():

@@ -66,13 +66,10 @@ class Facts:
 
 
 def shares_of(proportion: str | None, parties: int) -> list[float]:
-    """Return the shares in "5:5".
+    """Return the shares in "5:5"; InputError for not one positive number a holder.
 
     Args:
         proportion: what was typed; None is equal shares.
-
-    Raises:
-        InputError: not one positive number a holder.
     """
     try:
         shares = [float(part) for part in proportion.split(":")] if proportion else [1.0] * parties
@@ -161,7 +158,7 @@ def facts_of(source: Path, port: int) -> Facts:
 def facts_from(
     server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
 ) -> Facts:
-    """Return the facts that were typed.
+    """Return the facts that were typed; InputError where something is missing or cannot be read.
 
     Args:
         server: HOST:PORT.
@@ -169,9 +166,6 @@ def facts_from(
         feature_range: LOW,HIGH.
         holders: NAME=HOST:PORT=COLUMNS[=ENTRIES] each, the first has the labels; for COLUMNS also a graph.toml that
             declares them; ENTRIES: for how many connections a node there is room.
-
-    Raises:
-        InputError: something is missing or cannot be read.
     """
     if not holders:
         raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")

@@ -87,13 +87,10 @@ def note_reviewed(folder: Path, agreement_hash: str) -> None:
 
 
 def require_reviewed(folder: Path, data: bytes, file: Path | None = None) -> None:
-    """Refuse an agreement that was not reviewed in a party's folder.
+    """Refuse an agreement that was not reviewed in a party's folder: InputError.
 
     Args:
         file: where they come from, unless from the folder.
-
-    Raises:
-        InputError: for such an agreement.
     """
     agreement_hash = hashlib.sha256(data).hexdigest()
     if agreement_hash not in _notes(folder):

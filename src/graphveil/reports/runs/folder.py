@@ -104,14 +104,11 @@ def default_folder(data: str, method: str, now: datetime) -> Path:
 
 
 def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
-    """Write the whole run folder and return its record.
+    """Write the whole run folder and return its record; InputError, and nothing written, where it is used.
 
     Args:
         options: the choices of the run that are no setting of the method (seed, repeats, device).
         graph: what it was trained on, to be drawn; None: the report has no picture.
-
-    Raises:
-        InputError: it is used; nothing is written then.
     """
     # By checksum: a path would tell a stranger about its maker's machine, and not which file it was.
     files = files_of(result.method, result.settings)

@@ -18,14 +18,11 @@ _REMEDY = "name its place now: attack RUN --data DATA, predict RUN DATA"
 
 
 def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = None) -> Graph:
-    """Return the graph that a run was trained on, with the same private edges drawn.
+    """Return the graph that a run was trained on, with the same private edges drawn; InputError where it is gone.
 
     Args:
         data: where the graph lies now; None: where it lay.
         root: None: the data root of the run, while it is there.
-
-    Raises:
-        InputError: it is gone.
     """
     options = record.options
     if is_collected(record):
@@ -67,13 +64,10 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
-    """Return the name or folder of a run's graph, and the data root.
+    """Return the name or folder of a run's graph, and the data root; InputError where it is gone or not named.
 
     Args:
         root: the data root that was given, if any.
-
-    Raises:
-        InputError: it is gone or not named.
     """
     if parts.is_public_part(run):
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")
