@@ -78,7 +78,7 @@ def test_a_key_is_made_once_and_kept_to_oneself(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is there already"):
         new_key(path)
     for wrong in (tmp_path / "absent", tmp_path):
-        with pytest.raises(InputError, match="no key"):
+        with pytest.raises(InputError, match="is no file; where the key is kept elsewhere"):
             read_key(wrong)
 
 
