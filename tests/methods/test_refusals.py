@@ -66,7 +66,7 @@ def test_a_value_out_of_range_is_refused_by_its_name(method: Method) -> None:
         ("dp-mlp", {"passes": 1_000_000, "hidden": 1000}, "passes = 1000000", {}),
         ("gap", {"bits": 2, "epsilon": 50.0}, "bits = 2", {"bits": 6}),
         ("gap", {"bits": 20}, "bits = 20", {"bits": 15}),
-        ("progap", {"epsilon": 1e-6}, "epsilon = 1e-06", {}),
+        ("eclipse", {"epsilon": 1e-6}, "epsilon = 1e-06", {}),
         ("gap", {"delta": 1e-290, "epsilon": 2.0}, "delta = 1e-290", {}),
         ("gap", {"degree_bound": 10**13, "batch": 1000}, f"degree_bound = {10**13}", {}),
     ],
