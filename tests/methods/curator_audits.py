@@ -29,6 +29,7 @@ from graphveil.models.networks.perceptrons import Encoder
 from graphveil.privacy import Descent, SecureRandomness, SeededRandomness, calibrate_pipeline, pipeline_epsilon
 from graphveil.privacy.accounting import budget_split
 from graphveil.training.full_batch import Rows
+from graphveil.training.noisy_updates import StepNoise
 from tests.methods import curator_made as cm
 
 #: Sums under the normal law; counts, which class-sums makes by default, are asked in test_class_sums.py.
@@ -169,7 +170,7 @@ def every_step_is_charged_and_noised(name: str) -> None:
     """Item 15: one draw of noise for each step that was charged, empty batches included, and no other."""
     charged: list[Any] = []
     draws: list[float] = []
-    real_add = RoundedNormal.add_to
+    real_add, real_step = RoundedNormal.add_to, StepNoise.add_to
 
     def searched(epsilon: float, delta: float, parts: Any, **rest: Any) -> Any:
         charged.extend(parts)
@@ -179,9 +180,16 @@ def every_step_is_charged_and_noised(name: str) -> None:
         draws.append(me.sigma)
         real_add(me, totals, randomness)
 
+    def noised(me: StepNoise, totals: torch.Tensor, randomness: Any, *, steps: int) -> None:
+        """Whatever is drawn ahead, a step has the noise that is added to its own sum."""
+        before, drawn = totals.clone(), len(draws)
+        real_step(me, totals, randomness, steps=steps)
+        draws[drawn:] = [] if torch.equal(before, totals) else [0.0]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curator_privacy, "calibrate_pipeline", searched)
         patch.setattr(RoundedNormal, "add_to", added)
+        patch.setattr(StepNoise, "add_to", noised)
         # Renyi accounting is quicker; how many steps there are does not depend on it.
         patch.setattr(
             budget_split, "pipeline_epsilon", lambda *a, **k: pipeline_epsilon(*a, **{**k, "accountant": "rdp"})

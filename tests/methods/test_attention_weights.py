@@ -178,9 +178,9 @@ def test_weighted_messages_pay_for_their_own_largest_weight(name: str, weights: 
 def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No edge is read for the weights; how far one moves the weighted sums, the audits of the checklist ask."""
     replay = cm.Replay(monkeypatch)
-    first = cm.fit(name, weights="learned", sharpness=3.0)
+    first = cm.fit(name, hops=2, weights="learned", sharpness=3.0)
     before = replay.again()
-    second = cm.fit(name, cm.without_edge(cm.graph(), 7), weights="learned", sharpness=3.0)
+    second = cm.fit(name, cm.without_edge(cm.graph(), 7), hops=2, weights="learned", sharpness=3.0)
     assert torch.equal(first.predict_proba(), second.predict_proba())
     assert len(before) == len(replay.calls) == 2
     assert all(torch.equal(call[2], other[2]) for call, other in zip(before, replay.calls, strict=True))
