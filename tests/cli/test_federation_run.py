@@ -138,7 +138,7 @@ def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal
     with pytest.raises(AssertionError), beside("holder1", "june", "now"):
         refused = type_in(*typed[:-1], "june", "--patience", PATIENCE)
     # By whichever of the holders comes first.
-    assert refused.code == 2 and re.search("0 of 100 people are new|privacy budget does not allow", refused.err)
+    assert refused.code == 2 and re.search("0 of 100 people are new|: nobody is new", refused.err)
     june = type_in("federation", "status", "run/holder1", "--json").json["predictions"][0]
     assert (june["prediction"], june["finished"], june["epsilon"]) == ("june", False, 0.0)
 
