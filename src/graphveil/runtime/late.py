@@ -46,7 +46,7 @@ def late_names(room: str, file: str) -> dict[str, str]:
     Args:
         room, file: the room's own `__name__` and `__file__`.
     """
-    tests = [node for node in ast.parse(Path(file).read_text()).body if isinstance(node, ast.If)]
+    tests = [node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.If)]
     imports = [node for test in tests for node in test.body if isinstance(node, ast.ImportFrom)]
     names = [(name.name, str(node.module).removeprefix(room)) for node in imports for name in node.names]
     return {name: module.lstrip(".") or name for name, module in names}

@@ -30,6 +30,7 @@ from graphveil.reports.base.record import interval_from_dict
 from graphveil.reports.federation.parties import federation_parties
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
+PREDICTED = "predictions.csv"
 _SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
 _ROWS = "Rows of neighbours: a person's features change them too, and every row is a separate unit."
 _OF_OTHERS = "What the label holder has of a person: it trains on that as it is."

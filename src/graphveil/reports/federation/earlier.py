@@ -15,12 +15,13 @@ from graphveil.files.writing import sync_folder, writing
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
-from graphveil.reports.base.parts import GUARANTEE, LEDGER
-from graphveil.reports.federation.card import OUTCOME
+from graphveil.reports.base.card import HTML, MARKDOWN
+from graphveil.reports.base.parts import GUARANTEE, LEDGER, METRICS
+from graphveil.reports.federation.card import OUTCOME, PREDICTED
 
 EARLIER: Final = "earlier"
 #: The outcome last: as long as it is there, what a crash left here is moved the next time.
-_FILES: Final = (LEDGER, GUARANTEE, DIGESTS, "card.md", "card.html", "predictions.csv", "metrics.jsonl", OUTCOME)
+_FILES: Final = (LEDGER, GUARANTEE, DIGESTS, MARKDOWN, HTML, PREDICTED, METRICS, OUTCOME)
 _DIGITS: Final = 16
 
 

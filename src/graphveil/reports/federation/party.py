@@ -25,11 +25,12 @@ from graphveil.federation.party import Outcome
 from graphveil.files.outputs import Output, Say
 from graphveil.files.writing import new_folder
 from graphveil.methods.runs.intervals import interval
+from graphveil.reports.base.card import HTML, MARKDOWN
 from graphveil.reports.base.files import to_json, write_text
-from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
+from graphveil.reports.base.parts import GUARANTEE, LEDGER, METRICS, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
-from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.card import PREDICTED, rewrite_party
 from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.plan import priced
@@ -102,11 +103,11 @@ def _write_outcome(
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
         "folder": str(lasting),
-        "files": [TRANSCRIPT, GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
+        "files": [TRANSCRIPT, GUARANTEE, LEDGER, MARKDOWN, HTML, OUTCOME],
     }
     if outcome.head is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.head, [(ids or [])[row] for row in outcome.order.tolist()])
-        answer["files"] += ["predictions.csv", "metrics.jsonl"]
+        answer["files"] += [PREDICTED, METRICS]
     contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
     with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in contents.items()}):
         pass
@@ -123,7 +124,7 @@ def write_predictions(folder: Path, agreement: Agreement, ids: Sequence[str], pr
     names = [agreement.classes[place] for place in probabilities.argmax(dim=1).tolist()]
     columns = {f"p_{label}": probabilities[:, place].tolist() for place, label in enumerate(agreement.classes)}
     text = spreadsheet_table(pl.DataFrame({"id": list(ids), "class": names, **columns})).write_csv()
-    write_text(folder / "predictions.csv", text)
+    write_text(folder / PREDICTED, text)
 
 
 def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[str]) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[st
         return {}
     write_predictions(folder, agreement, ids, probabilities)
     rows = "\n".join(to_json(row) for row in head.history)
-    write_text(folder / "metrics.jsonl", rows + "\n")
+    write_text(folder / METRICS, rows + "\n")
     hit = (probabilities.argmax(dim=1) == head.labels)[head.test]
     facts: dict[str, Any] = {"test_nodes": len(hit), "best_round": head.best}
     if len(hit):

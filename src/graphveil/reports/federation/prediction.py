@@ -20,9 +20,10 @@ from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.modes.programs import prediction_traffic, programs_of
 from graphveil.federation.predicting import PREDICTIONS, Predicted
 from graphveil.federation.transport.line import Line
+from graphveil.reports.base.card import HTML, MARKDOWN
 from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
-from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.card import PREDICTED, rewrite_party
 from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
@@ -95,11 +96,11 @@ def write_prediction(
         "bytes_received": sum(entry.bytes for entry in entries if entry.receiver == party),
         "seconds": seconds,
         "folder": str(here),
-        "files": [TRANSCRIPT, GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
+        "files": [TRANSCRIPT, GUARANTEE, LEDGER, MARKDOWN, HTML, OUTCOME],
     }
     if predicted.result is not None and predicted.result.probabilities is not None:
         write_predictions(here, agreement, predicted.ids, predicted.result.probabilities)
-        answer["files"].append("predictions.csv")
+        answer["files"].append(PREDICTED)
     ledger = ledger_of(charged, charged.published_by(party))
     contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger.to_dict()}
     with writing_part(here, {file: to_json(content, indent=1) + "\n" for file, content in contents.items()}):
