@@ -47,9 +47,7 @@ def beside(typed: str, prediction: str = "", parts: str = "parts") -> Iterator[N
         ids = None if graph is None else [str(value) for value in graph.ids]
         agreed, identity = read_agreement(here), read_identity(here)
         quiet: dict[str, Any] = {"note": lambda text: None, "progress": lambda step: None, "patience": PATIENCE}
-        log = TranscriptFile(
-            here / "predictions" / prediction if prediction else here, agreed, secret=identity.private_key
-        )
+        log = TranscriptFile(here / "predictions" / prediction if prediction else here, agreed, identity=identity)
         try:
             if prediction:
                 predict_party(agreed, identity, here, prediction, graph=graph, ids=ids, log=log.recording, **quiet)

@@ -52,7 +52,7 @@ def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one
     parties = run_all(Place(tmp_path), holder1={"record": full}, server={"record": logs["server"].append})
     assert isinstance(parties["holder1"].error, WriteError)
     sent, got = (
-        [(m.entry.round, m.sha256) for m in logs[name] if (m.entry.sender, m.entry.kind) == ("holder1", "embeddings")]
+        [(m.entry.round, m.tag) for m in logs[name] if (m.entry.sender, m.entry.kind) == ("holder1", "embeddings")]
         for name in ("holder1", "server")
     )
     assert [round for round, _ in sent] == [1, 2] and got == sent[:1] and sent[0][1] != sent[1][1]

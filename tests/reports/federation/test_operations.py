@@ -16,6 +16,7 @@ from graphveil.federation.core.agreement import FILE, SIGNATURES
 from graphveil.federation.core.messages import ANYBODY, KINDS, Entry
 from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import MODES
+from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.transport.session import Message
 from graphveil.reports.federation.folders import add_signature, facts_from, take_agreement, write_parties
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
@@ -97,7 +98,7 @@ def test_certificates_near_their_end_are_named(days: int, lines: list[str], tmp_
 
 def message(sender: str, receiver: str, kind: str, round: int, **changes: str) -> Message:
     entry = Entry(round, sender, receiver, kind, (2,), 8, KINDS[kind].reveals)
-    facts = {"session": 32 * "a", "sha256": 64 * "1", "publication": f"rows of round {round}"}
+    facts = {"session": 32 * "a", "tag": 64 * "1", "publication": f"rows of round {round}"}
     return Message(entry, **{**facts, **changes})
 
 
@@ -105,13 +106,13 @@ def run_of(holder: str) -> Iterator[Message]:
     """Three rounds of a holder with the server, the second of them twice."""
     for session, rounds in (("a", (1, 2)), ("b", (2, 3))):
         for round in rounds:
-            yield message(holder, "server", "embeddings", round, session=32 * session, sha256=64 * str(round))
+            yield message(holder, "server", "embeddings", round, session=32 * session, tag=64 * str(round))
             yield message("server", holder, "embedding-gradient", round, session=32 * session, publication="")
 
 
 def keep(run: Path, party: str, messages: list[Message]) -> None:
     (run / party / TRANSCRIPT).unlink(missing_ok=True)
-    log = TranscriptFile(run / party, agreement_in(run / party / FILE), secret=b"of this party")
+    log = TranscriptFile(run / party, agreement_in(run / party / FILE), identity=read_identity(run / party))
     with log.recording() as record:
         for entry in messages:
             record(entry)
@@ -159,7 +160,21 @@ def test_a_log_holds_no_name_by_which_rows_could_be_guessed_and_says_what_was_cu
     assert len(heard) == 1 and "cut off" in heard[0]
     log = read_log(file, agreement)
     assert (len(log.messages), log.torn, log.messages[-1].publication) == (9, 1, "")
-    assert check(run)["torn"] == 1 and check(run)["faults"] == []
+    assert check(run)["torn"] == 1 and check(run)["faults"] == ["1 messages without a tag"]
+
+
+def test_a_log_says_of_no_message_what_was_in_it_or_that_it_equals_another(tmp_path: Path) -> None:
+    """To whoever is at neither end; both ends write the same, each with its own key."""
+    run = parties(tmp_path / "run")
+    log = [message("bank", "clinic", "labelled-rows", 1, publication="") for _ in range(3)]
+    logs = {}
+    for party in ("bank", "clinic"):
+        keep(run, party, log)
+        logs[party] = [json.loads(line)["tag"] for line in (run / party / TRANSCRIPT).read_text().splitlines()]
+    assert logs["bank"] == logs["clinic"] and len({*logs["bank"], log[0].tag, ""}) == 5
+    bank, clinic, server = (read_identity(run / name) for name in ("bank", "clinic", "server"))
+    assert bank.shared_with(clinic.certificate) == clinic.shared_with(bank.certificate)
+    assert server.shared_with(bank.certificate) != bank.shared_with(clinic.certificate)
 
 
 def more(round: int) -> Message:
@@ -176,8 +191,8 @@ def more(round: int) -> Message:
         (lambda log: [*log, message("bank", "nobody", "blinded-ids", 0)], "not a message of bank and another"),
         (lambda log: [*log, *map(more, (4, 5))], "bank published in 5 rounds; 4 were paid for"),
         (lambda log: [*log, message("bank", "server", "embeddings", 3, publication="x")], "round 3 was published 2"),
-        (lambda log: [replace(log[0], sha256=""), *log[1:]], "1 messages without their hash"),
-        (lambda log: [replace(log[0], sha256=64 * "e"), *log[1:]], "in session aaaaaaaaaaaaaaaa"),
+        (lambda log: [replace(log[0], tag=""), *log[1:]], "1 messages without a tag"),
+        (lambda log: [replace(log[0], tag=64 * "e"), *log[1:]], "in session aaaaaaaaaaaaaaaa"),
         (lambda log: [log[2], log[1], log[0], *log[3:]], "embeddings from bank to server: not what was sent"),
         (lambda log: [*log, replace(log[-1], session=32 * "c")], "embedding-gradient from server to bank: not what"),
         (lambda log: log[1:], "embeddings from bank to server: not what was sent"),

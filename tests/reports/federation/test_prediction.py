@@ -12,6 +12,7 @@ import torch
 from graphveil.errors import DataError, InputError, ModelFileError
 from graphveil.federation.core.agreement import FILE
 from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.modes.joined import Prediction
 from graphveil.federation.predicting import Predicted
@@ -33,7 +34,7 @@ LOG = [
     message("server", "bank", "mask-keys", 1, publication=""),
     message("clinic", "bank", "new-rows", 1, publication=""),
     message("bank", "server", "noisy-share", 2),
-    message("bank", "server", "noisy-share", 2, session=32 * "b", sha256=64 * "2"),
+    message("bank", "server", "noisy-share", 2, session=32 * "b", tag=64 * "2"),
 ]
 
 
@@ -47,7 +48,7 @@ def keep(run: Path, party: str, log: list[Message], name: str = "may") -> Path:
     here.mkdir(parents=True, exist_ok=True)
     (here / TRANSCRIPT).unlink(missing_ok=True)
     agreement = published_once(agreement_in(run / party / FILE))
-    with TranscriptFile(here, agreement, secret=b"of this party").recording() as record:
+    with TranscriptFile(here, agreement, identity=read_identity(run / party)).recording() as record:
         for each in log:
             record(each)
     return here

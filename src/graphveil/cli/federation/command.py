@@ -259,7 +259,7 @@ def predict(
     agreement, identity, here = read_agreement(folder), read_identity(folder), folder_of(folder, name)
     setting, graph = agreement.setting, load_plain(data) if data is not None else None
     price = setting.privacy.epsilon if graph is not None else None
-    log = TranscriptFile(here, published_once(agreement), secret=identity.private_key, say=complain)
+    log = TranscriptFile(here, published_once(agreement), identity=identity, say=complain)
     status = StatusFile(here, identity.name, ROUNDS, price, setting.mode.reader)
 
     @contextmanager
@@ -336,7 +336,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     log = StatusFile(folder, name, rounds, price, setting.mode.reader)
     for line in (*ending_soon(agreement), *paid_earlier(folder, agreement)):
         complain(f"warning: {line}")
-    messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
+    messages = TranscriptFile(folder, agreement, identity=identity, say=complain)
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
     with log.watched(), messages.recording() as record:

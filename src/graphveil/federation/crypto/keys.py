@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import NameOID
 
 from graphveil.errors import DataError, InputError, UsedPathError
@@ -29,6 +30,8 @@ NAMES = "up to 40 letters, digits and -, a letter first"
 _YEARS = 2
 #: The prefix of signed bytes, so that a signature of an agreement is valid for nothing else.
 _PURPOSE = b"graphveil/agreement/1\n"
+#: Of secrets that two parties share without a message.
+_SHARED = b"graphveil/log/1"
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,26 @@ class Identity:
         return fingerprint_of(self.certificate)
 
     def sign(self, data: bytes) -> bytes:
+        return self._key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
+
+    def shared_with(self, certificate: bytes) -> bytes:
+        """Return 32 secret bytes that only this party and another one can compute; DataError for a foreign kind of key.
+
+        Args:
+            certificate: of the other party, PEM.
+        """
+        key = _load(certificate).public_key()
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise DataError("is not a key made by graphveil", where=CERTIFICATE)
+        shared = self._key.exchange(ec.ECDH(), key)
+        return HKDF(hashes.SHA256(), 32, salt=None, info=_SHARED).derive(shared)
+
+    @property
+    def _key(self) -> ec.EllipticCurvePrivateKey:
         key = serialization.load_pem_private_key(self.private_key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise DataError("is not a key made by graphveil", where=KEY)
-        return key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
+        return key
 
 
 def new_identity(name: str) -> Identity:

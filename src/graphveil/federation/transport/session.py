@@ -61,14 +61,14 @@ class Message:
 
     Attributes:
         session: of the run's sessions, hexadecimal; a restart of any party begins another.
-        sha256: of the body, as `digest_of`.
+        tag: tells its body from others: as `digest_of`, in a log under a key.
         publication: the name of what a priced message of this party publishes. It may be a plain digest of rows before
-            their noise: it must not leave this machine as it is.
+            their noise. Neither may leave this machine as it is.
     """
 
     entry: Entry
     session: str = ""
-    sha256: str = ""
+    tag: str = ""
     publication: str = ""
 
 

@@ -2,8 +2,10 @@
 
     agreement, session   first 16 hexadecimal digits of each; a restart of any party begins another session
     round, sender, receiver, kind, shape, bytes, reveals, epsilon
-    sha256               of the body; both ends write the same
+    tag                  of the body and its place in the session, under a key of its two ends; both write the same
     publication          of what this party publishes, a name under a key that the log does not hold
+
+So a log can be handed on: who was sent nothing of a message cannot test guesses of what was in it.
 
 Every line goes to the system before the program goes on, so a killed process loses none; a line that a crash cut off
 stays by itself and is passed over.
@@ -12,6 +14,7 @@ stays by itself and is passed over.
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from typing import Any
 from graphveil.errors import DataError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.crypto.keys import Identity
 from graphveil.federation.transport.session import Message
 from graphveil.files.outputs import Say
 from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_text, require_lines
@@ -39,22 +43,28 @@ _ENTRY: Mapping[str, type | None] = MappingProxyType(
     | {"epsilon": None}
 )
 #: What lines of earlier versions do not have.
-_SINCE: Mapping[str, str] = MappingProxyType({"session": "", "sha256": "", "publication": ""})
+_SINCE: Mapping[str, str] = MappingProxyType({"session": "", "tag": "", "publication": ""})
 
 
 class TranscriptFile:
     """Writes the log.
 
     Args:
-        secret: a key of this party alone, under which publications are named; without it they have no names.
+        identity: this party's, whose key names publications and messages; without it they have no names.
         say: hears of a line that was cut off.
     """
 
     def __init__(
-        self, folder: Path, agreement: Agreement, *, secret: bytes = b"", say: Say = lambda line: None
+        self, folder: Path, agreement: Agreement, *, identity: Identity | None = None, say: Say = lambda line: None
     ) -> None:
-        self._file, self._agreement, self._secret, self._say = folder / TRANSCRIPT, agreement.hash.hex(), secret, say
+        self._file, self._agreement, self._say = folder / TRANSCRIPT, agreement.hash.hex(), say
         self._per_round = agreement.setting.price.per_round
+        self._secret, self._keys = b"", dict[str, bytes]()
+        self._places: Counter[tuple[str, str, str]] = Counter()
+        if identity is not None:
+            self._secret = identity.private_key
+            peers = (party for party in agreement.parties if party.name != identity.name)
+            self._keys = {peer.name: identity.shared_with(peer.certificate.encode()) for peer in peers}
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[Message], None]]:
@@ -76,11 +86,22 @@ class TranscriptFile:
         row = Transcript((message.entry,)).to_rows()[0]
         priced = KINDS[message.entry.kind].priced and message.entry.kind not in OF_LABELS
         row["epsilon"] = self._per_round if priced else 0.0
-        row |= {"session": message.session[:16], "sha256": message.sha256, "publication": ""}
+        row |= {"session": message.session[:16], "tag": self._tag(message), "publication": ""}
         if self._secret and message.publication:
             # Logs are handed to partners, and a bare digest of rows would let them test guesses of the rows.
             row["publication"] = hmac.digest(self._secret, message.publication.encode(), "sha256").hex()
         return {"agreement": self._agreement[:16], **row}
+
+    def _tag(self, message: Message) -> str:
+        """Return what both ends, and nobody else, can compute of a message; "" for one without a digest."""
+        sender, receiver = message.entry.sender, message.entry.receiver
+        key = self._keys.get(sender) or self._keys.get(receiver)
+        if key is None or not message.tag:
+            return ""
+        # Its place too: a message of one bit, equal to an earlier one, would say that it is.
+        where = message.session, sender, receiver
+        self._places[where] += 1
+        return hmac.digest(key, f"{where} {self._places[where]} {message.tag}".encode(), "sha256").hex()
 
 
 @dataclass(frozen=True)

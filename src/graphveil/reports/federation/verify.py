@@ -2,7 +2,7 @@
 
 kinds          each message is of a kind that the run or prediction has, in that direction, with this party at one end
 publications   no more rounds with a publication than were paid for, and none under two names; in a prediction one
-two logs       what one party read in a session is what the other sent it, from the first message on, by SHA-256
+two logs       what one party read in a session is what the other sent it, from the first message on, by their tags
 
 A log is what its own machine wrote: it shows a fault of the program or a changed file.  A party that lies rewrites its
 log, but not the one of the party that it sent to.
@@ -88,7 +88,7 @@ def _there(file: Path) -> Path:
 
 
 def _direction_faults(messages: Iterable[Message], agreement: Agreement, agreed: _Agreed, me: str) -> Iterator[str]:
-    """Yield what was not agreed, once for each kind and direction, and messages without a hash."""
+    """Yield what was not agreed, once for each kind and direction, and messages without a tag."""
     parties = {party.name: party for party in agreement.parties}
     for kind, sender, receiver in dict.fromkeys((m.entry.kind, m.entry.sender, m.entry.receiver) for m in messages):
         what = f"{kind} from {sender} to {receiver}"
@@ -98,8 +98,8 @@ def _direction_faults(messages: Iterable[Message], agreement: Agreement, agreed:
             yield f"{what}: {agreed.name} has no such message"
         elif not (parties[sender].plays(KINDS[kind].sender) and parties[receiver].plays(KINDS[kind].receiver)):
             yield f"{what}: goes from the {KINDS[kind].sender} to the {KINDS[kind].receiver}"
-    if bare := sum(not message.sha256 for message in messages):
-        yield f"{bare} messages without their hash: of an earlier version"
+    if bare := sum(not message.tag for message in messages):
+        yield f"{bare} messages without a tag"
 
 
 def _published(messages: Iterable[Message]) -> dict[str, int]:
@@ -152,5 +152,5 @@ def _of_pair(messages: Iterable[Message], sender: str, receiver: str) -> dict[st
     for message in messages:
         entry = message.entry
         if (entry.sender, entry.receiver) == (sender, receiver):
-            sessions[message.session].append((entry.kind, entry.shape, message.sha256))
+            sessions[message.session].append((entry.kind, entry.shape, message.tag))
     return sessions
