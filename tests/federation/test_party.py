@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 import typer.testing
@@ -150,6 +151,17 @@ def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, mon
                 and (sender, kind) not in ((1, "training-labels"), (2, "guesses"))]  # fmt: skip
     head = outcomes["holder1"].head
     assert len(head.history) == 2 and head.predictions.shape == head.alone.shape
+
+
+def test_a_run_goes_on_with_the_people_it_began_with_alone(tmp_path: Path) -> None:
+    """In another order, say, others would be published in their places, and by a later prediction once more."""
+    path = folders(tmp_path, "mode=individual", "epochs=1")
+    assert not any(isinstance(outcome, Exception) for outcome in run_threads(path).values())
+    file = path / "parts" / "holder2" / "nodes.parquet"
+    pl.read_parquet(file).reverse().write_parquet(file)
+    outcomes = run_threads(path)
+    assert "other people than at the start of the run" in str(outcomes["holder2"])
+    assert "its own data" in str(outcomes["server"])
 
 
 def test_other_columns_and_another_key_than_agreed_are_refused_before_anything_is_said(

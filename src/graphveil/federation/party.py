@@ -166,17 +166,17 @@ def holder_program(
         memory, progress: of the alignment (`psi.align`).
 
     Raises:
-        DataError: the folder has fewer rows than at the start of the run.
+        DataError: the folder has fewer rows than at the start of the run, or other people in them.
     """
     setting = run.setting
     order = yield from ordered(run, graph, ids, memory, progress)
+    people = _people(run, [ids[row] for row in order.tolist()])
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     if holding.head is not None:
         holding.head.open(setting, randomness=run.randomness, generator=run.generator)
     # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    people = _people(run, [ids[row] for row in order.tolist()])
     result = yield from remembering(programs_of(setting).holder(run, holding), {"order": order, **people})
     return order, holding.head, result
 
@@ -203,11 +203,15 @@ def ordered(
 
 
 def _people(run: RunContext, ids: Sequence[str]) -> dict[str, Tensor]:
-    """Return who takes part, so that a later prediction publishes none of them again."""
-    if run.state is not None:
-        return {name: run.state[name] for name in ("people", "people/salt") if name in run.state}
-    salt = run.randomness.bytes(SALT)
-    return {"people": digests_of(ids, salt), "people/salt": as_message(salt)}
+    """Return who takes part, so that a later prediction publishes none of them again; DataError where these are others
+    than at the start of the run."""
+    before = run.state or {}
+    salt = before["people/salt"].numpy().tobytes() if before else run.randomness.bytes(SALT)
+    people = digests_of(ids, salt)
+    # In the place of somebody else a person would be published whom a later prediction takes for new.
+    if before and not torch.equal(people, before["people"]):
+        raise DataError("other people than at the start of the run", where=run.me, remedy="restore the folder")
+    return {"people": people, "people/salt": as_message(salt)}
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
