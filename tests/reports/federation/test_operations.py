@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,17 @@ import pytest
 
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, SIGNATURES
-from graphveil.federation.core.messages import ANYBODY, KINDS, Entry
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.messages import ANYBODY, KINDS, Entry, Transcript
 from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.keys import read_identity
+from graphveil.federation.party import Outcome
 from graphveil.federation.transport.session import Message
+from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.folders import add_signature, facts_from, take_agreement, write_parties
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
+from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.review import (
     PREVIOUS,
     REVIEWED,
@@ -85,6 +90,25 @@ def test_what_was_not_reviewed_is_not_signed_and_changes_since_the_last_agreemen
         add_signature(bank)
     with pytest.raises(DataError, match="is no folder"):
         reviewed(tmp_path / "nobody")
+
+
+def test_what_a_run_cost_that_never_finished_is_said_before_the_next(tmp_path: Path) -> None:
+    """Stopped before its last round and agreed on anew, again and again, runs would cost nobody anything."""
+    run = parties(tmp_path / "run", epsilon_y=3.0)
+    bank, server = run / "bank", run / "server"
+    before = agreement_in(bank / FILE)
+    agreed = replace(before, data=before.data + b"# anew")
+    with closing(Checkpoints(bank / "checkpoints", before.hash.hex())) as store:
+        store.publish(2, "ab")
+    assert paid_earlier(bank, before) == [] == paid_earlier(server, agreed)
+    assert ["published in 2 rounds" in line for line in paid_earlier(bank, agreed)] == [True]
+    (bank / PREVIOUS).write_bytes(before.data)
+    rows, labels = paid_earlier(bank, agreed)
+    paid = float(rows.partition(":")[0].rpartition(" rows epsilon ")[2])
+    assert "did not finish" in rows and 2 < paid < 4 and "labels epsilon 3" in labels
+    nobody: Any = object()
+    write_outcome(bank, "bank", before, Outcome(None, None, nobody, Transcript(())))
+    assert ["did not finish" in line for line in paid_earlier(bank, agreed)] == [False, False]
 
 
 @pytest.mark.parametrize(("days", "lines"), [(-1, ["ended"]), (29, ["ends"]), (31, [])])

@@ -216,6 +216,12 @@ def digests_in(folder: Path) -> list[str]:
     return sorted({file.stem.rpartition("-")[0] for file in folder.glob("*-*.checkpoint")})
 
 
+def published_in(folder: Path) -> dict[str, int]:
+    """Return the last round that was published under each agreement, by the beginning of its hash, from a folder;
+    ModelFileError for a note that is damaged."""
+    return {file.stem: int(_noted(file)[0]) for file in sorted(folder.glob("*.published"))}
+
+
 class _Parts(MutableMapping[str, Tensor]):
     """The parts of an alignment, each in a file of its own; a damaged one counts as missing."""
 

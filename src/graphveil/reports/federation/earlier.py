@@ -1,23 +1,29 @@
 """Runs under other agreements in a party's folder: what they cost stays on record, since the same people paid it.
 
-earlier/HASH/     what the run under the agreement of that hash left: outcome, guarantee, ledger, card
+earlier/HASH/                 what the run under the agreement of that hash left: outcome, guarantee, ledger, card
+checkpoints/HASH.published    how far it had published: all there is of a run that never finished
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import GraphveilError
 from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.checkpoints import published_in
+from graphveil.federation.core.guarantees import ledger_of
 from graphveil.files.reading import read_json
 from graphveil.files.writing import sync_folder, writing
 from graphveil.methods.base.storage import DIGESTS
+from graphveil.privacy import Ledger
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.reports.base.card import HTML, MARKDOWN
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, METRICS
 from graphveil.reports.federation.card import OUTCOME, PREDICTED
+from graphveil.reports.federation.review import PREVIOUS, agreement_in
 
 EARLIER: Final = "earlier"
 #: The outcome last: as long as it is there, what a crash left here is moved the next time.
@@ -45,21 +51,32 @@ def put_aside(folder: Path, agreement: Agreement) -> None:
 
 
 def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
-    """Return a line for each run under another agreement in a folder that cost its people something."""
-    places = [place for place in sorted((folder / EARLIER).glob("*")) if place.is_dir()]
-    if _agreement_of(folder) != agreement.hash.hex():
-        places.append(folder)
-    lines = []
-    for place in places:
-        hash, file = _agreement_of(place), place / LEDGER
-        ledger = read_ledger(file) if hash is not None and file.is_file() else None
-        if hash is None or ledger is None:
+    """Return a line for each run and prediction under another agreement in a folder that cost its people something."""
+    lines: list[str] = []
+    finished = {agreement.hash.hex()[:_DIGITS]}
+    for place in (folder, *sorted(folder.glob("predictions/*"))):
+        for path in (*sorted((place / EARLIER).glob("*")), place):
+            hash, file = _agreement_of(path), path / LEDGER
+            if hash is None or hash == agreement.hash.hex() or not file.is_file():
+                continue
+            finished |= {hash[:_DIGITS]} if place == folder else set()
+            lines += _costs(f"under agreement {hash[:_DIGITS]} in {place}", read_ledger(file))
+    before = folder / PREVIOUS
+    for hash, rounds in published_in(folder / "checkpoints").items():
+        what = f"under agreement {hash} in {folder}, which did not finish,"
+        if hash in finished:
             continue
-        for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
-            paid = f"{unit} epsilon {rounded_up(ledger.total(unit)[0])}"
-            what = f"a run under agreement {hash[:_DIGITS]} in {folder} cost its {paid}"
-            lines.append(f"{what}: of the same people, this run's is added to it")
+        if before.is_file() and (past := agreement_in(before)).hash.hex().startswith(hash):
+            lines += _costs(what, ledger_of(past.setting, min(rounds, past.setting.publications)))
+        else:
+            lines.append(f"a run {what} published in {rounds} rounds: of the same people, its epsilon is added")
     return lines
+
+
+def _costs(what: str, ledger: Ledger) -> Iterator[str]:
+    for unit in dict.fromkeys(spend.unit for spend in ledger.spends):
+        paid = f"{unit} epsilon {rounded_up(ledger.total(unit)[0])}"
+        yield f"a run {what} cost its {paid}: of the same people, this run's is added to it"
 
 
 def _agreement_of(folder: Path) -> str | None:
