@@ -17,6 +17,7 @@ from graphveil.methods.release.privacy import ReleasePrivacy
 from tests.methods import made
 
 DOMAIN = PairDomain(made.NODES, None, None)
+SCHEMA = made.graph(20).schema
 
 
 def privacy(edges: str, **changes: Any) -> ReleasePrivacy:
@@ -34,9 +35,15 @@ def test_what_the_steps_on_private_edges_cost_adds_up_to_their_epsilon(edges: st
 
 @pytest.mark.parametrize("edges", EDGE_METHODS)
 def test_a_tree_from_a_markov_chain_is_called_asymptotic_first_of_all(edges: str) -> None:
-    guarantee = privacy(edges).guarantee(made.graph(20).schema, DOMAIN)
+    guarantee = privacy(edges).guarantee(SCHEMA, DOMAIN)
     assert (guarantee.assumes[0] == ASYMPTOTIC) == (edges in CHAINS) == (ASYMPTOTIC in guarantee.assumes)
     assert guarantee.epsilon == 3.0
+
+
+def test_a_release_of_labels_says_that_it_shows_who_has_one() -> None:
+    for epsilon_y in (1.0, math.inf):
+        codes = {fact.code for fact in privacy("edge-rand", epsilon_y=epsilon_y).guarantee(SCHEMA, DOMAIN).assumes}
+        assert ("labelled-public" in codes) == math.isfinite(epsilon_y)
 
 
 # ---- what is expected of a release before it is paid for ----

@@ -28,6 +28,7 @@ from graphveil.privacy.statement.unit import NODE_DECLARED_PUBLIC
 
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
+LABELLED = assume("labelled-public")
 #: What a device's report assumes -> what one release assumes in its place; nothing where nobody takes part himself.
 _OF_A_RELEASE = {"reports-once": assume("released-once"), "participation-public": None}
 
@@ -183,8 +184,11 @@ class ReleasePrivacy:
 
     def _people(self, schema: GraphSchema) -> list[Guarantee]:
         """The guarantees of features and label, of a curator instead of each person."""
-        mechanisms = (self.feature_mechanism(schema), self.label_mechanism(len(schema.classes)))
-        local = [mechanism.guarantee for mechanism in mechanisms if mechanism is not None]
+        features, labels = self.feature_mechanism(schema), self.label_mechanism(len(schema.classes))
+        local = [] if features is None else [features.guarantee]
+        if labels is not None:
+            # Nothing is drawn for an unknown label: it is published as unknown.
+            local.append(replace(labels.guarantee, assumes=(*labels.guarantee.assumes, LABELLED)))
         if self.scores is not None and self.scores.guarantee is not None:
             local.insert(0, self.scores.guarantee)
         return [

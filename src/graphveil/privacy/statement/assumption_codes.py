@@ -281,9 +281,15 @@ _RELEASES: Final = (
         "asymptotic",
         "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged",
         means="The tree was drawn with private edges by a chain that has its law only after infinitely many steps.",
-        breaks="nobody can prove that it holds beyond a handful of nodes: take `edges=public-tree`, which does not "
-        "need it",
+        breaks="nobody can prove that it holds beyond a handful of nodes: `edges=public-tree` does not need it",
         backed_by="tests/audit/test_trees.py",
+    ),
+    _says(
+        "labelled-public",
+        "who has a label is public",
+        means="Epsilon hides which label somebody has, not that they have one.",
+        breaks="that a label is missing is itself the secret",
+        backed_by="tests/methods/release/test_heterorr.py",
     ),
     _open("features", "published", "features", backed_by="tests/methods/release/test_heterorr.py"),
     _open("labels", "published", "labels", backed_by="tests/methods/release/test_privacy.py"),
