@@ -55,6 +55,20 @@ def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothin
     assert all(tables.plain(value) == text for value, text in pairs)
 
 
+def test_a_word_wider_than_its_column_stays_whole_and_a_long_name_pushes_no_value_aside() -> None:
+    digest, name = "ab" * 32, "federation, rows after James and Stein (sampled)"
+    screen = tables.pairs([("Hash of epoch 1", digest), (name, "two words"), ("Note", "kurz und gut " * 8)])
+    lines = text_of(screen, 72).splitlines()
+    assert lines[:4] == ["Hash of epoch 1", f"        {digest}", name, f"{'':17}two words"]
+    assert lines[4].startswith("Note             kurz") and all(len(line) <= 72 for line in lines)
+
+
+def test_a_path_wider_than_the_screen_is_printed_in_one_piece(capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"/{'long' * 30}"
+    console.emit({}, as_json=False, screen=lambda: tables.pairs([("Folder", f"{path} (open report.html)")]))
+    assert path in capsys.readouterr().out.splitlines()
+
+
 def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None:
     """A price of a relationship takes the columns of the lift."""
     rows = [row_of("solitude", {}, [made.record(**made.beside_rivals(runs=1))]), row_of("lpgnn", {}, [made.record()])]

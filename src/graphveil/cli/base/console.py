@@ -47,7 +47,8 @@ def emit(
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if first is not None:
         console.print(printable(first), style="bold", soft_wrap=True)
-    console.print(screen())
+    # A hash or an address that is wider than the terminal stays in one piece.
+    console.print(screen(), crop=False)
 
 
 def complain(line: str) -> None:

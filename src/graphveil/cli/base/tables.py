@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -15,14 +17,42 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import is_price, number, printable
 
 
-def pairs(facts: Iterable[tuple[str, str]]) -> Table:
+def pairs(facts: Iterable[tuple[str, str]]) -> Pairs:
     """Names and values in two columns; long values wrap in theirs."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(name, printable(value))
-    return table
+    return Pairs(tuple((name, printable(value)) for name, value in facts))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Names and values; a word that is wider than the values' column stays whole, for whoever copies it."""
+
+    facts: tuple[tuple[str, str], ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The lines: a name that takes half of the screen, and a word that is too wide, have lines of their own."""
+        widths = [cell_len(name) + 2 for name, _ in self.facts]
+        left = max((width for width in widths if width <= options.max_width // 2), default=4)
+        for name, value in self.facts:
+            line = Text(name, style="bold")
+            for content in _wrapped(value, options.max_width - left):
+                start = max(min(left, options.max_width - cell_len(content)), 0)
+                if line.cell_len and line.cell_len + 2 > start:
+                    yield line
+                    line = Text()
+                line.pad_right(start - line.cell_len)
+                yield Text.assemble(line, content, no_wrap=True, overflow="ignore")
+                line = Text()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most so many cells, but for those of one longer word."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def listed(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
