@@ -108,6 +108,20 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
     assert (schema.low, schema.high) == ((0, 7) if name in ("features", "dimension") else (0, 1))
 
 
+def test_people_read_the_names_of_the_columns_also_where_only_the_table_names_them(tmp_path: Path) -> None:
+    rest = 'private = ["labels"]\nclasses = ["a", "b"]\ndirected = true\n'
+    (tmp_path / "graph.toml").write_text(f'{rest}range = {{ "age" = [0, 120], "*" = [0, 7] }}\n')
+    (tmp_path / "nodes.csv").write_text("\ufeffid,age,sleep (h),label\r\nann,31,6,a\r\nbob,58,7,\r\n", encoding="utf-8")
+    (tmp_path / "edges.csv").write_text("source,target\nann,bob\n")
+    subject = subject_of(str(tmp_path))
+    assert subject.names == ("age (0 to 120 as 0 to 1)", "sleep (h) (0 to 7 as 0 to 1)")
+    # Of a file of sparse features the numbers have no names, whatever else the table of people holds.
+    (tmp_path / "graph.toml").write_text(f"{rest}range = [0, 7]\ndimension = 2\n")
+    (tmp_path / "features.csv").write_text("id,feature\nann,0\n")
+    (tmp_path / "nodes.csv").write_text("id,label\nann,a\nbob,\n")
+    assert subject_of(str(tmp_path)).names == ("feature 0", "feature 1")
+
+
 def test_a_list_of_people_may_have_the_declared_heading(tmp_path: Path) -> None:
     (tmp_path / "graph.toml").write_text(f'id = "member"\n{TOML}{DECLARED["features"]}')
     for heading in ("member", "id"):

@@ -14,6 +14,7 @@ from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo, width_of
 from graphveil.graphs.declared.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
+from graphveil.graphs.tables.headers import read_header
 from graphveil.graphs.tables.tables import find_table
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
@@ -74,7 +75,7 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
         schema = parts.schema
     heading = "id" if declared is None else declared.id
     ids = _listed(people, heading) if people is not None else _nodes(parts, folder)
-    return Subject(schema, _names(schema, declared), ids, parts)
+    return Subject(schema, _names(schema, declared, folder), ids, parts)
 
 
 def _schema(declared: Declaration, folder: Path) -> GraphSchema:
@@ -122,12 +123,20 @@ def _listed(path: Path, heading: str) -> tuple[str, ...]:
         raise InputError("is not UTF-8 text", where=str(path)) from error
 
 
-def _names(schema: GraphSchema, declared: Declaration | None) -> tuple[str, ...]:
+def _names(schema: GraphSchema, declared: Declaration | None, folder: Path) -> tuple[str, ...]:
     if schema.columns:
         return tuple(name for column in schema.columns for name in _blocks(column))
-    if declared is not None and declared.features is not None and len(declared.features) == schema.dimension:
-        return tuple(_named(name, declared) for name in declared.features)
+    if declared is not None:
+        features = declared.features_in(_columns_of_nodes(folder))
+        if len(features) == schema.dimension:
+            return tuple(_named(name, declared) for name in features)
     return tuple(f"feature {place}" for place in range(schema.dimension))
+
+
+def _columns_of_nodes(folder: Path) -> tuple[str, ...]:
+    """Those of the nodes file; none where there is no such file, or features have one of their own."""
+    nodes = find_table(folder, "nodes")
+    return () if nodes is None or find_table(folder, "features") is not None else read_header(nodes).columns
 
 
 def _blocks(column: Column) -> Iterator[str]:

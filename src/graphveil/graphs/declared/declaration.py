@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
@@ -61,6 +61,11 @@ class Declaration:
     @property
     def clips(self) -> bool:
         return self.out_of_range == "clip"
+
+    def features_in(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the feature columns of a nodes file: those declared, or all of its columns that are nothing else."""
+        reserved = {self.id, self.label or "label", self.split, self.private_nodes}
+        return self.features or tuple(name for name in columns if name not in reserved)
 
     def schema(self, name: str, dimension: int, *, source: str, notes: tuple[str, ...]) -> GraphSchema:
         """Return the schema of a graph of this declaration.

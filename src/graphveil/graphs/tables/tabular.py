@@ -145,8 +145,7 @@ def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
 
 
 def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[str]:
-    reserved = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
-    names = list(declared.features or [name for name in nodes.names if name not in reserved])
+    names = list(declared.features_in(nodes.names))
     if not names:
         raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
     if declared.dimension not in (None, len(names)):
