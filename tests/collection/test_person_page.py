@@ -242,6 +242,31 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
         assert len(collection.recorder.bodies("/reports")) == 0
 
 
+def test_a_number_of_another_scale_is_told_what_to_write_and_a_small_limit_what_is_left(
+    browser: Browser, tmp_path: Path
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    numbers = {**features("1", 2, "0", "1"), "names": ["age (0 to 120 as 0 to 1)", "km (-0.5 to 40 as 0 to 1)"]}
+    with running(tmp_path, numbers) as collection:
+        visit = Visit(browser, collection)
+        visit.joined()
+        visit.type("#number-0", "30")
+        visit.type("#number-1", "-1")
+        visit.click("#preview")
+        visit.sees("30 is not from 0 to 1. From 0 to 120 it stands at 0.25: write that.")
+        assert visit.text("#number-1-wrong") == "-1 is not from 0 to 1."
+        for place in range(2):
+            visit.type(f"#number-{place}", f"{Keys.CONTROL}a")
+            browser.press("0.25")
+        visit.click("#preview")
+        visit.sees("The report says nothing of your other number.")
+        browser.ask("localStorage.setItem('limit', '500000000')")
+        visit.click("#back")
+        visit.click("#preview")
+        visit.sees("0.5 of your 0.5 left, less than the price")
+
+
 def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_path: Path) -> None:
     visit, url = Visit(browser, moods), moods.url
     for address, words in (
@@ -256,6 +281,11 @@ def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_pat
     visit.sees("This token does not work here")
     visit.come()
     visit.click("#join button")
+    visit.sees("Enrolment is still open")
+    # On a machine that two people share, the second one does not answer for the first.
+    visit.come(moods.link(1))
+    visit.sees("This browser takes part for somebody else")
+    visit.come(f"{url}/")
     visit.sees("Enrolment is still open")
     # A browser that lost what it kept makes another key, and a token works once.
     browser.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})

@@ -100,11 +100,18 @@ function chosen({ classes }, { hint }) {
   };
 }
 
-/** What is wrong with a number, or nothing. */
-function fault(text, low, high) {
+/** Ends the name of a number that is asked for by its place in a range. */
+const SCALE = /\((\S+) to (\S+) as 0 to 1\)$/;
+
+/** What is wrong with the number of a name, or nothing. */
+function fault(text, low, high, name) {
   const value = Number(text);
   if (!text.trim() || !Number.isFinite(value)) return `Write a number from ${low} to ${high}.`;
-  return value < low || value > high ? `${text.trim()} is not from ${low} to ${high}.` : "";
+  if (value >= low && value <= high) return "";
+  const [, least, most] = (SCALE.exec(name) ?? []).map(Number);
+  const place = (value - least) / (most - least);
+  const inRange = place >= 0 && place <= 1 ? ` From ${least} to ${most} it stands at ${Number(place.toFixed(3))}: write that.` : "";
+  return `${text.trim()} is not from ${low} to ${high}.${inRange}`;
 }
 
 // Nothing new is said before they go on: a line that comes up would move what they click.
@@ -122,7 +129,7 @@ function typed({ names, low, high }, { hint }) {
       "aria-describedby": `number-${place}-wrong ${hint}`,
       input: () => again(input, check),
     });
-    const check = () => tell(input, wrong, fault(input.value.replace(",", "."), +low, +high));
+    const check = () => tell(input, wrong, fault(input.value.replace(",", "."), +low, +high, name));
     return { input, check, part: el("div", {}, el("label", { for: input.id }, theirs(name)), input, wrong) };
   });
   return {
@@ -159,10 +166,11 @@ function listed({ names, low, high }, { hint }) {
     "or a line with all names and one with their numbers; or a file of yours, below.";
   const check = () => {
     const values = readNumbers(area.value, names);
-    const bad = values.findIndex((one) => fault(String(one ?? ""), +low, +high));
+    const faults = values.map((one, place) => fault(String(one ?? ""), +low, +high, names[place]));
+    const bad = faults.findIndex(Boolean);
     const short =
       values.length !== names.length && `These are ${count(values.length)} numbers of ${count(names.length)}.`;
-    tell(area, wrong, short || (bad < 0 ? "" : `${visible(names[bad])}: ${fault(String(values[bad] ?? ""), +low, +high)}`));
+    tell(area, wrong, short || (bad < 0 ? "" : `${visible(names[bad])}: ${faults[bad]}`));
     return values;
   };
   return {

@@ -28,11 +28,14 @@ const TWICE =
 
 /** The exact report, its price, and the two ways on. */
 export function report({ parts, bytes, nano, spent, limit, twice, changed, send, back }) {
+  const rest = limit === undefined ? 0n : limit - spent;
+  const short = limit === undefined ? twice : nano > rest;
   const left =
     limit === undefined
       ? "none of yours; one collection of each organiser"
-      : `${decimal(limit > spent + nano ? limit - spent - nano : 0n)} of your ${decimal(limit)} left after it`;
-  const short = limit === undefined ? twice : spent + nano > limit;
+      : short
+        ? `${decimal(rest > 0n ? rest : 0n)} of your ${decimal(limit)} left, less than the price`
+        : `${decimal(rest - nano)} of your ${decimal(limit)} left after it`;
   return [
     el("h2", { id: "now-head" }, "This is your report"),
     el(
@@ -184,6 +187,7 @@ async function features({ names, low, high, threshold }, bits, { person, values 
     return [names[column], String(given[column]), says, up(yours)];
   });
   const columns = ["number", "yours", "report says", "how likely it was to"];
+  const others = names.length - asked.length;
   const shown = (part) =>
     table(
       "Yours is shown to you alone",
@@ -199,9 +203,7 @@ async function features({ names, low, high, threshold }, bits, { person, values 
     reads(
       `“High” is said with probability ${up(most)} at the very top, ${high}, and with ${down(least)} at the ` +
         `very bottom, ${low}; the other way round for “low”. `,
-      asked.length < names.length
-        ? `The report says nothing of your other ${count(names.length - asked.length)} numbers.`
-        : "",
+      others ? `The report says nothing of your other ${others === 1 ? "number" : `${count(others)} numbers`}.` : "",
     ),
     shown(rows.slice(0, ROWS)),
     rows.length > ROWS ? more(`The other ${count(rows.length - ROWS)}`, shown(rows.slice(ROWS))) : "",
@@ -212,10 +214,12 @@ function links({ mode, threshold }, bits, { person, names }) {
   const wrong = Number(threshold) / WORD;
   const named = names.filter((_, place) => bits[place] === "1");
   const about = mode === "lower" ? person.people - person.number - 1 : person.people - 1;
+  // The last of the list is asked of nobody.
+  if (!about) return [says("nobody"), reads("Of each pair of people the other one is asked: it answers for nobody.")];
   return [
     says(named.length ? some(named, ROWS) : "nobody"),
     reads(
-      `It answers for ${count(about)} people. One you are connected with is named with probability ` +
+      `It answers for ${about === 1 ? "one person" : `${count(about)} people`}. One you are connected with is named with probability ` +
         `${up(1 - wrong)}; one you are not is named all the same with ${down(wrong)}.`,
     ),
     named.length > ROWS ? more(`All ${count(named.length)}`, el("p", {}, some(named, named.length))) : "",

@@ -164,6 +164,8 @@ async function ask(data, { token, hash }) {
   find("begin").hidden = true;
   find("asked").hidden = false;
   now.who = await now.home.enrolled(hash);
+  // Where several people share a browser: whoever came first must not be answered for by the next.
+  if (now.who && token && collector.numberOf(token) !== now.who.number) throw { code: "other-link" };
   if (now.who) return answering();
   if (now.names.length && now.names[collector.numberOf(token)] === undefined) throw { code: "bad-token" };
   step("read");

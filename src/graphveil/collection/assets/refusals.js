@@ -56,6 +56,11 @@ export const WORDS = {
     "The collector takes you for somebody else",
     "Your token is another person's by what the collector says. Nothing of yours was sent. Tell the organiser.",
   ],
+  "other-link": [
+    "This browser takes part for somebody else",
+    "Your link is not that of the person who joined here: an answer would be theirs. Open it in a browser or a profile of " +
+      "your own. Whoever joined here goes on at this address without a link.",
+  ],
   "bad-link": [
     "This is no token or no hash",
     "Both are made of 0 to 9 and a to f. Copy the whole link, or both parts of it.",

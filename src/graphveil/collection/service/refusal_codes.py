@@ -145,6 +145,12 @@ _PAGE: Final = (
         f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
+        "other-link", "this browser takes part for somebody else",
+        "Your link is not that of the person who joined here: an answer would be theirs.",
+        "Open it in a browser or a profile of your own. Whoever joined here goes on at this address without a link.",
+        f"{_WORDS}::test_each_refusal_is_told_in_words",
+    ),
+    _entry(
         "bad-link", "this is no token or no hash", "Both are made of 0 to 9 and a to f.",
         "Copy the whole link, or both parts of it.", f"{_WORDS}::test_each_refusal_is_told_in_words",
     ),
