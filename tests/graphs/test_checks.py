@@ -66,7 +66,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
         ("x", table((0, 0), (0, 2)), "feature 1 of node 1 is 2; allowed: 0 to 1, no NaN"),
         ("y", np.zeros(2, dtype=np.int64), "^graph.y: y does not have one row for each node; allowed: 3 rows"),
         ("y", np.zeros(3, dtype=np.int32), r"y is int32; allowed: int64 \[n\] or float \[n, classes\]"),
-        ("y", np.array([0, 2, -2]), r"label of node 1 is 2; allowed: 0 to 1 \(cat, dog, \.\.\.\), or -1 for unknown"),
+        ("y", np.array([0, 2, -2]), r"label of node 1 is 2; allowed: 0 to 1 \(cat, dog\), or -1 for unknown"),
         ("y", np.zeros((3, 3)), r"y is not a 0/1 matrix of the declared classes; allowed: float \[n, 2\]"),
         ("y", np.full((3, 2), 0.5), "y is not a 0/1 matrix"),
         ("edges", PATH + 1, r"^graph.edge_index: edge 2 joins nodes \[2, 3\]; allowed: 0 to 2"),

@@ -348,6 +348,12 @@ def test_validation_rows_are_judged_and_never_trained_on() -> None:
     assert [epoch.loss for epoch in judged] == [epoch.loss for epoch in unjudged]
 
 
+def test_one_row_alone_trains_although_it_has_no_spread() -> None:
+    model, row = Plain(), rows(1)
+    model.first = nn.Sequential(nn.BatchNorm1d(4), model.first)
+    assert len(train_full_batch(model, row, row, FullBatch(epochs=2))) == 2
+
+
 def test_nobody_to_train_on_and_a_loss_that_is_no_number_are_refused() -> None:
     some = rows(10)
     with pytest.raises(InputError, match="no training node"):

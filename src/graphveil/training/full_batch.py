@@ -72,7 +72,8 @@ def train_full_batch(
     best, lowest, best_epoch = (-1.0, 0.0), math.inf, 0
     best_state: dict[str, Tensor] = {}
     for number in range(1, schedule.epochs + 1):
-        model.train()
+        # One row has no spread: batch normalization takes what it was begun with.
+        model.train(len(train.classes) > 1)
         hidden = net.features(train.inputs)
         loss, right = head_loss(hidden, net.head.weight, net.head.bias, targets)
         optimiser.clear()

@@ -77,12 +77,9 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
         raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
     bad = np.flatnonzero((y < -1) | (y >= len(classes)))
     if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"label of node {row} is {int(y[row])}",
-            where="graph.y",
-            allowed=f"0 to {len(classes) - 1} ({', '.join(classes[:5])}, ...), or -1 for unknown",
-        )
+        row, names = int(bad[0]), ", ".join([*classes[:5], *(["..."] if len(classes) > 5 else [])])
+        allowed = f"0 to {len(classes) - 1} ({names}), or -1 for unknown"
+        raise DataError(f"label of node {row} is {int(y[row])}", where="graph.y", allowed=allowed)
 
 
 def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
