@@ -102,6 +102,14 @@ REFUSALS = {
     "cut off": (nodes(NODES[:-1].replace("5,6,", "5,6")), "nodes.csv, line 4: has 3 fields; allowed: 4, as in"),
     "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; graphveil data init"),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
+    "words alone": (
+        nodes("id,age,label\na,old,cat\nb,,dog\nc,young,\n"),
+        r"nodes.csv, line 2: age is 'old', not a number; declare by columns what it may hold, name it as label, or leave",
+    ),
+    "a word": (
+        nodes("id,age,label\na,1,cat\nb,old,dog\nc,3,\n"),
+        "nodes.csv, line 3: age is 'old', not a number; leave the cell empty where a value is missing",
+    ),
     "no range": (toml("range = [0, 10]", ""), "graph.toml: range is not declared; write"),
     "range order": (toml("[0, 10]", "[10, 0]"), "range is [10, 0]; allowed: two finite numbers from -1e+15"),
     "directed kind": (toml("false", '"no"'), "directed is 'no'; allowed: true or false"),

@@ -195,7 +195,10 @@ class Table:
         absent = series.is_null() | numbers.is_nan().fill_null(False)
         if series.dtype == polars.String:
             absent |= (text == "").fill_null(False)
-        self.refuse(numbers.is_null() & ~absent, "{column} is {value}, not a number", name, None, _NO_WORD)
+        words = numbers.is_null() & ~absent
+        # A column of words alone was never meant as numbers: it is a class, a category, a date.
+        instead = _WORDS if bool((words | absent).all()) else _NO_WORD
+        self.refuse(words, "{column} is {value}, not a number", name, None, instead)
         if stand is not None:
             numbers = numbers.set(absent, stand)
         else:
@@ -206,6 +209,7 @@ class Table:
 
 
 _NO_WORD: Final = "leave the cell empty where a value is missing"
+_WORDS: Final = "declare by columns what it may hold, name it as label, or leave it out of features = [...]"
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
