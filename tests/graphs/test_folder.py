@@ -104,7 +104,7 @@ REFUSALS = {
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
     "words alone": (
         nodes("id,age,label\na,old,cat\nb,,dog\nc,young,\n"),
-        r"nodes.csv, line 2: age is 'old', not a number; declare by columns what it may hold, name it as label, or leave",
+        r"nodes.csv, line 2: age is 'old', not a number; declare by columns what it may hold, name it as label",
     ),
     "a word": (
         nodes("id,age,label\na,1,cat\nb,old,dog\nc,3,\n"),

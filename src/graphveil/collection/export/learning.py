@@ -71,6 +71,8 @@ _NEEDS = {
     **dict.fromkeys(WITH_LISTS, (Label.kind, Links.kind)),
     **dict.fromkeys(WITH_DEGREES, (Label.kind, Links.kind, Degree.kind)),
 }
+#: Labels below which one of training, validation and test has none.
+_FEWEST = 4
 #: The width from which on an accuracy's interval says next to nothing.
 _WIDE = 0.5
 
@@ -154,6 +156,12 @@ def learn(
     chosen = _settings(name, received, settings)
     if keeps_apart(repetition.split):
         raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
+    labelled = int(np.count_nonzero(received.labels() >= 0))
+    if labelled < _FEWEST:
+        what, allowed = f"{labelled} people sent a label", f"at least {_FEWEST}: half train, a quarter validate"
+        raise InputError(
+            what, where=received.schema.name, allowed=allowed, remedy="export again when more have answered"
+        )
     choice = advised(name, chosen, len(received.schema.classes))
     family = choice.method.load_family()
     start = time.perf_counter()
