@@ -37,15 +37,15 @@ def folder_of(path: str) -> dict[str, bytes]:
 
 
 def test_a_release_says_what_it_is_and_the_truth_stays_outside(type_in: Terminal) -> None:
-    answer = type_in(*RELEASE)
+    answer = type_in(*RELEASE[:-1], "my out")
     assert answer.code == 0
     words = " ".join(answer.out.split())
     for part in (
-        "heterorr on social-200: released into out",
+        "heterorr on social-200: released into my out",
         "For the curator only, computed from the true edges; NOT in the folder",
         "generated edges are true private ones",
         "not a person but one person's features (2) and ONE edge (2): epsilon 4 together",
-        "Next graphveil train heterorr out",
+        "Next graphveil train heterorr 'my out'",
     ):
         assert part in words, part
     assert "labels will be published UNPROTECTED" in answer.err

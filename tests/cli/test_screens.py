@@ -15,13 +15,15 @@ import pytest
 from rich.text import Text
 
 from graphveil.cli.base import console, screens, tables
+from graphveil.cli.collect import screens as collect_screens
 from graphveil.cli.compare import screens as comparison_screens
+from graphveil.cli.federation import screens as federation_screens
 from graphveil.graphs import social_graph
 from graphveil.methods.registry import plan
 from graphveil.reports.compare.rows import row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.runtime.progress import Progress
-from tests.cli.conftest import text_of
+from tests.cli.conftest import Terminal, text_of
 from tests.reports import made
 
 
@@ -163,3 +165,14 @@ def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "Downloading...\ntraining\n"
+
+
+def test_the_next_command_can_be_typed_where_a_folder_has_a_space_in_its_name(type_in: Terminal) -> None:
+    Path("my club").mkdir()
+    Path("my club", "nodes.csv").write_text("id,age\nann,3\n")
+    assert "graphveil data init 'my club' writes one" in type_in("data", "describe", "my club").err
+    screen = text_of(collect_screens.signed({"folder": "my club", "task": "0", "signed_by": "a", "guarantee": ()}))
+    assert "graphveil collect enrol 'my club'" in screen
+    holders = [{"name": "a", "columns": 2, "edges": 1, "labels": True}]
+    split = text_of(federation_screens.split({"nodes": 3, "holders": holders, "folder": "my parts"}))
+    assert "graphveil federation init --from 'my parts' --out RUN" in split

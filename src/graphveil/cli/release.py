@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -50,7 +51,10 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
     facts = [
         ("In it", _content(released)),
         *(("Note", note) for note in release.notes),
-        ("Next", f"graphveil train {release.method} {folder} (costs no more privacy; the same guarantee)"),
+        (
+            "Next",
+            f"graphveil train {release.method} {shlex.quote(str(folder))} (costs no more privacy; the same guarantee)",
+        ),
     ]
     return Group(*parts, three_lines(release.guarantee, exposed, folder / MARKDOWN), Text(), pairs(facts))
 

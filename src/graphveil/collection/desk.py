@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -308,7 +309,9 @@ def unsigned(folder: Path) -> InputError:
     """Return the refusal of a folder without a signed task: it says which step comes next."""
     if not (folder / TASK).is_file():
         return InputError(f"{folder} holds no task", remedy="`graphveil collect init DATA -o FOLDER` begins")
-    return InputError(f"{folder} holds no signed task", remedy=f"sign it: `graphveil collect sign {folder}`")
+    return InputError(
+        f"{folder} holds no signed task", remedy=f"sign it: `graphveil collect sign {shlex.quote(str(folder))}`"
+    )
 
 
 def require_extra() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
     """The draft, its guarantee and the plan of a method on it."""
     head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
     missing = ", ".join(answer["missing"])
-    next_command = f"graphveil collect sign {answer['folder']}"
+    next_command = f"graphveil collect sign {shlex.quote(answer['folder'])}"
     facts = [
         *(("Promised", line) for line in answer["guarantee"]),
         *([("To fill in", missing)] if missing else []),
@@ -43,7 +44,7 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
         ("Signed by", answer["signed_by"]),
         *(("Promised", line) for line in answer["guarantee"]),
         ("Keep", f"{folder}/organiser.key to yourself; tell people the hash of the task, which covers the key"),
-        ("Next", f"graphveil collect enrol {folder}"),
+        ("Next", f"graphveil collect enrol {shlex.quote(folder)}"),
     ]
     return pairs(facts)
 
@@ -55,7 +56,7 @@ def enrolled(answer: Mapping[str, object], folder: Path) -> RenderableType:
         if answer.get("url")
         else []
     )
-    then = f"graphveil collect serve {folder}, and hand the tokens out one by one"
+    then = f"graphveil collect serve {shlex.quote(str(folder))}, and hand the tokens out one by one"
     return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", then)])
 
 

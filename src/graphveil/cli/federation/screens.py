@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def split(answer: Mapping[str, Any]) -> RenderableType:
     )
     table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
     folder = printable(answer["folder"])
-    next_command = f"graphveil federation init --from {folder} --out RUN --epsilon E"
+    next_command = f"graphveil federation init --from {shlex.quote(folder)} --out RUN --epsilon E"
     return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", next_command)]))
 
 
@@ -54,7 +55,7 @@ def created(answer: Mapping[str, Any]) -> RenderableType:
         ("Folder", answer["folder"]),
         *([("Keys", advice)] if created_here else []),
         to_sign if unsigned else ("Signed by", "all parties"),
-        ("Next", f"graphveil federation plan {answer['folder']}/{parties[0]['name']}"),
+        ("Next", "graphveil federation plan " + shlex.quote(f"{answer['folder']}/{parties[0]['name']}")),
     ]
     return Group(Text(head, style="bold"), Text(), table, Text(), pairs(facts))
 
@@ -199,7 +200,7 @@ def reviewed(answer: Mapping[str, Any]) -> RenderableType:
         ("Labels", _labels(answer)),
         ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
         *listed("Warning", answer["warnings"]),
-        ("If you agree", f"graphveil federation sign {answer['folder']}{answer['option']}"),
+        ("If you agree", f"graphveil federation sign {shlex.quote(answer['folder'])}{answer['option']}"),
     ]
     tells_nothing = Text(f"Of no use to their readers (masks, keys, hashes): {', '.join(nothing) or 'none'}")
     parts = (Text(head, style="bold"), parties, _changes(answer), sees, tells_nothing, costs, pairs(facts))

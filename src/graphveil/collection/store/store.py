@@ -216,7 +216,7 @@ class Store:
             require_bodies(connection)
             last = connection.execute(select(EPOCHS).order_by(EPOCHS.c.epoch.desc()).limit(1)).one_or_none()
             if last is not None and last.hash is None:
-                raise InputError(f"epoch {last.epoch} is open", remedy="close it first")
+                raise InputError(f"epoch {last.epoch} is open", remedy="close it first: graphveil collect close")
             epoch = 1 if last is None else last.epoch + 1
             connection.execute(insert(EPOCHS), {"epoch": epoch, "nonce": nonce, "hash": None})
         return int(epoch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -134,7 +135,7 @@ def _undeclared(folder: Path) -> DataError:
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
             return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
-    drafted = f"graphveil data init {folder} writes one from names of columns and your answers"
+    drafted = f"graphveil data init {shlex.quote(str(folder))} writes one from names of columns and your answers"
     remedy = _EXAMPLE if find_table(folder, "nodes") is None else drafted
     return DataError("no graph.toml found", where=str(folder / FILE), remedy=remedy)
 

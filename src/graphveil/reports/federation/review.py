@@ -7,6 +7,7 @@ agreement.previous.toml    the agreement before the one in the folder
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,9 +96,8 @@ def require_reviewed(folder: Path, data: bytes, file: Path | None = None) -> Non
     agreement_hash = hashlib.sha256(data).hexdigest()
     if agreement_hash not in _notes(folder):
         what = f"agreement {agreement_hash[:16]} was not reviewed on this machine"
-        raise InputError(
-            what, where=str(folder), remedy=f"graphveil federation review {folder}{_option(file)} shows it"
-        )
+        command = f"graphveil federation review {shlex.quote(str(folder))}{_option(file)}"
+        raise InputError(what, where=str(folder), remedy=f"{command} shows it")
 
 
 def ending_soon(agreement: Agreement) -> list[str]:
@@ -112,7 +112,7 @@ def ending_soon(agreement: Agreement) -> list[str]:
 
 
 def _option(file: Path | None) -> str:
-    return f" --agreement {file}" if file is not None else ""
+    return f" --agreement {shlex.quote(str(file))}" if file is not None else ""
 
 
 def _introduced(party: Party) -> dict[str, Any]:
