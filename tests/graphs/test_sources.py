@@ -233,6 +233,8 @@ BAD = {
         "node 2: x is not a list of 2",
     ),
     "one.txt": ("a b\nc\n", r"one\.txt, line 2: holds no two ids"),
+    "header.csv": ("von;an\n1;2\n", r"header\.csv, line 1: an and von stand above ids that are numbers; if they name"),
+    "none.txt": ("# nothing\n\n", r"none\.txt: holds no edges"),
     "mixed.csv": ("a,b\nc d\n", r"mixed\.csv, line 2: holds no two ids"),
     "latin.txt": (b"a \xff\n", r"latin\.txt, line 1: is not UTF-8"),
     "bad.npz": ("PK", "cannot be read as arrays"),
