@@ -217,6 +217,12 @@ def test_clipping_is_counted_and_never_lets_nan_pass():
         from_pyg(data(x=torch.full((3, 1), torch.nan)), out_of_range="clip", **RANGE)
 
 
+def test_a_column_of_a_frame_is_refused_by_its_name():
+    ages = polars.DataFrame({"height": [1.0, 2.0], "age": [3.0, 99.0]})
+    with pytest.raises(DataError, match="x: feature age of node 1 is 99; allowed: 0 to 10"):
+        graphveil.from_adjacency(np.ones((2, 2)), ages, None, **RANGE)
+
+
 def test_labels_in_every_form_mean_the_same():
     expected = from_pyg(data(), **RANGE).y
     for y in (data().y[:, None], np.array(["cat", "dog", ""]), ["cat", "dog", None], data().y.to(torch.int8)):

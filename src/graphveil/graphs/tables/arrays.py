@@ -77,7 +77,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
         check_range(view, -_FINITE, _FINITE, "x")
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)
-    check_range(features, declared.low, declared.high, "x")
+    check_range(features, declared.low, declared.high, "x", tuple(getattr(x, "columns", ())))
     return features, (*filled, *clipped_note(clipped))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from graphveil.engine import Blocks
@@ -68,13 +70,14 @@ def to_rows(x: Tensor) -> sparse.csr_matrix:
     return sparse.csr_matrix((features.values, features.columns, features.starts), shape=features.shape)
 
 
-def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:
+def check_range(features: Features | Tensor, low: float, high: float, where: str, names: Sequence[object] = ()) -> None:
     """Refuse NaN, infinite and out-of-range entries of features [n, d]; DataError counts row and column from 0.
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
         low, high: the declared bounds.
         where: their name, for the message.
+        names: of the columns, if they have any.
     """
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
@@ -85,7 +88,7 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
         # Written so that NaN counts as bad: every comparison with it is false.
         bad = ~((part >= low) & (part <= high))
         if bad.any():
-            raise _out_of_range(features, block.start * width + int(bad.argmax()), low, high, where)
+            raise _out_of_range(features, block.start * width + int(bad.argmax()), low, high, where, names)
     absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
     # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
     if absent and not low <= 0 <= high:
@@ -93,14 +96,16 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
         raise DataError(what, where=where, allowed=f"{low:g} to {high:g}")
 
 
-def _out_of_range(features: Features, position: int, low: float, high: float, where: str) -> DataError:
+def _out_of_range(
+    features: Features, position: int, low: float, high: float, where: str, names: Sequence[object]
+) -> DataError:
     if isinstance(features, SparseRows):
         row = int(np.searchsorted(features.starts, position, side="right")) - 1
         column, value = int(features.columns[position]), float(features.values[position])
     else:
         row, column = divmod(position, features.shape[1])
         value = float(features[row, column])
-    what = f"feature {column} of node {row} is {value:g}"
+    what = f"feature {names[column] if names else column} of node {row} is {value:g}"
     return DataError(what, where=where, allowed=f"{low:g} to {high:g}, no NaN")
 
 
