@@ -23,7 +23,7 @@ from graphveil.methods.base.cost import drawn, propagation_of
 from graphveil.methods.base.people.asking import pay_for, reports_from, side_by_side
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import BY_ID, Identified
-from graphveil.methods.base.people.released import Topology, randomize_people, require_servable
+from graphveil.methods.base.people.released import Topology, randomize_people
 from graphveil.methods.base.storage import Stored, stored_probabilities
 from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, Spend
 from tests.methods import made
@@ -67,13 +67,6 @@ def test_label_noise_is_as_large_as_declared(flags: tuple[bool, bool, bool]) -> 
     error = 5 * math.sqrt(p * (1 - p) / 3_000)
     assert abs(share - p) < error
     assert abs(share - 1.2 * p) > error
-
-
-def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None:
-    graph = made.graph()
-    graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
-    with pytest.raises(InputError, match="declares its edges private"):
-        require_servable(graph)
 
 
 @pytest.mark.parametrize("private", [("labels",), ("edges",)])
@@ -178,25 +171,9 @@ def some(*new: bool) -> Identified:
     return Identified(rows, tuple(bytes([place]) * 16 for place in range(len(new))), BY_ID)
 
 
-def test_new_people_pay_from_a_budget_of_their_own() -> None:
-    ledger = opened(features=(1.0, 0.0))
-    paid, own = ask(ledger, some(True, False, True))
-    (unit,) = own
-    assert unit.startswith("features of town (")
-    assert paid.total(unit) == (1.0, 0.0) and paid.total("features") == ledger.total("features")
-    assert paid.remaining(unit)[0] == 0.0
-
-
 def test_declared_queries_make_room_for_each_of_them_again() -> None:
     paid, own = ask(opened(features=(1.0, 0.0)), some(True), queries=2)
     assert paid.remaining(*own)[0] == 2.0
-
-
-def test_where_nothing_tells_who_they_are_everybody_pays_again_or_nobody_is_asked() -> None:
-    with pytest.raises(BudgetError, match="nothing tells the people of town from those who have reported"):
-        ask(opened(features=(1.0, 0.0)), None)
-    paid, own = ask(opened(features=(2.0, 0.0)), None)
-    assert own == frozenset() and paid.total("features")[0] == 2.0
 
 
 class Others:

@@ -23,16 +23,11 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
 from graphveil.methods.curator.class_sums import ClassSums
-from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import stages as curator_sums
 from graphveil.methods.curator.stages import training as curator
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.training import train_with_noise
-from graphveil.models.networks.perceptrons import Encoder, HopClassifier, Stage
 from graphveil.privacy import SeededRandomness
 from graphveil.privacy.accounting import budget_split
-from graphveil.privacy.statement.unit import EDGE_ENTRY, UNDIRECTED_EDGE
-from graphveil.training.full_batch import Rows
 from graphveil.training.noisy_updates import NoisyUpdates
 from tests.methods import curator_audits as audits
 from tests.methods import curator_made as cm
@@ -82,18 +77,6 @@ def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
         method = audits.fit(name, start, noise=source, **audits.NODE)
         facts.append((source.counts, method.ledger, method.guarantee, method.predict_proba().shape))
     assert facts[0] == facts[1]
-
-
-@pytest.mark.slow  # trainings
-@EDGES
-def test_item_4_an_undirected_edge_is_charged_for_both_entries(name: str) -> None:
-    """The edge is what the guarantee is about; hiding one entry says what both together cost: more."""
-    edge, entry = (audits.fit(name, cm.graph(), unit=unit) for unit in ("edge", "directed-edge"))
-    assert edge.guarantee.unit == UNDIRECTED_EDGE and edge.epsilon_relationship == 2.0
-    assert entry.guarantee.unit == EDGE_ENTRY
-    noise = [float(method.ledger.spends[0].parameters["sigma_1"]) for method in (edge, entry)]
-    assert noise[0] / noise[1] == pytest.approx(math.sqrt(2), rel=1e-6)
-    assert entry.epsilon_relationship == pytest.approx(2.954, abs=0.001)
 
 
 @pytest.mark.slow  # trainings
@@ -163,20 +146,6 @@ def test_item_16_features_outside_their_range_are_refused(name: str, bad: float)
     start.x[3, 2] = bad
     with pytest.raises(InputError, match=r"outside the declared range|not finite"):
         audits.fit(name, start)
-
-
-NETWORKS: dict[str, Any] = {
-    "encoder": lambda norm: Encoder(6, 4, 3, batch_norm=norm),
-    "classifier": lambda norm: HopClassifier([2, 4], 4, 3, batch_norm=norm),
-    "stage": lambda norm: Stage([2, 4], 4, 3, batch_norm=norm),
-}
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-def test_item_16_batch_normalisation_is_refused(network: str) -> None:
-    rows = Rows(torch.rand(9, 6), torch.arange(9) % 3)
-    with pytest.raises(InputError, match="BatchNorm1d"):
-        train_with_noise(NETWORKS[network](True), rows, CuratorSettings(), 1.0, randomness=SeededRandomness(0))
 
 
 @EVERY
