@@ -82,6 +82,8 @@ for name in ("graphs", "mechanisms", "methods", "privacy"):
     [
         ("from graphveil.attacks import AttackResult, Limit", ("torch", "scipy.stats", "graphveil.attacks.influence")),
         ("import graphveil.hierarchy", ("numba",)),
+        ("import graphveil.federation", ("torch", "grpc", "numba", "scipy")),
+        ("from graphveil.federation import VFGNN", ("grpc",)),
         (
             "from graphveil.mechanisms import catalogue; [info.facts() for info in catalogue()]",
             ("torch", "numpy", "scipy", "numba"),

@@ -15,16 +15,14 @@ from rich.console import RenderableType
 from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import KINDS, Entry, simulate
-from graphveil.federation.core.mode import MODE_OF
-from graphveil.federation.core.setting import MODES, OPTIONS, Setting
+from graphveil.federation.core.messages import Entry
+from graphveil.federation.core.setting import OPTIONS
 from graphveil.federation.modes.programs import traffic_of
 from graphveil.federation.party import require_agreed
 from graphveil.federation.transport.line import Line
 from graphveil.federation.transport.session import Message
 from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
-from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
 from graphveil.reports.federation.plan import draft, planned, priced
 from tests.cli.conftest import Answer, Terminal, text_of
@@ -174,32 +172,6 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     assert type_in("federation", "sign", "keys/server", *text, *given, "--json").json["unsigned"] == []
     assert "the run can begin" in type_in("federation", "sign", "keys/server").out
     assert type_in("federation", "plan", "keys/server", "--json").json["unsigned"] == []
-
-
-@pytest.mark.slow  # whole commands
-@pytest.mark.parametrize("mode", list(MODES))
-def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
-
-    from graphveil.federation.core.setting import Member
-    from graphveil.federation.core.states import RunContext
-    from graphveil.federation.party import holder_program, server_program
-    from graphveil.federation.simulation import vertical_partition
-    from graphveil.graphs import make_graph
-    from graphveil.graphs.value.features import features_from_rows
-
-    whole, randomness = load_graph("social-200"), SeededRandomness(1)
-    parts = vertical_partition(whole, (1, 1), seed=0)
-    members = tuple(Member(f"h{place}", part.shape[1], place == 0, 16) for place, (part, _) in enumerate(parts))
-    setting = Setting.of(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
-    programs = {"server": server_program(RunContext("server", setting, randomness))}
-    for member, (part, edges) in zip(members, parts, strict=True):
-        graph = make_graph(features_from_rows(part), edges, whole.y, replace(whole.schema, dimension=member.columns))
-        ids = [str(row) for row in range(200)]
-        programs[member.name] = holder_program(RunContext(member.name, setting, randomness), graph, ids, seed=0)
-    _, transcript = simulate(programs)
-    assert {entry.kind for entry in transcript.entries} == set(MODE_OF[mode].sent)
-    # A prediction alone sends who is new.
-    assert {kind for mode in MODE_OF.values() for kind in mode.sent} == set(KINDS) - {"new-rows"}
 
 
 def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,14 +42,3 @@ def test_parts_import_only_what_comes_before_them(part: str) -> None:
 
 def test_every_folder_stands_in_the_table() -> None:
     assert {path.name for path in ROOM.iterdir() if path.is_dir() and path.name != "__pycache__"} < set(MAY_IMPORT)
-
-
-@pytest.mark.slow  # whole rounds
-def test_the_room_loads_neither_torch_nor_grpc() -> None:
-    script = (
-        "import graphveil.federation as room, sys; "
-        "print({'torch', 'grpc', 'numba', 'scipy'} & set(sys.modules), 'VFGNN' in dir(room)); "
-        "print(room.VFGNN.__name__, 'grpc' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "set() True\nVFGNN False\n"

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import ANYBODY, KINDS
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
@@ -106,6 +107,8 @@ def test_only_what_is_listed_crosses_the_wire_and_only_between_its_roles(mode: s
     trained, setting, _ = run(3, mode=mode, epochs=2)
     roles = {name: {"holder"} for name in setting.names} | {setting.server: {"server"}}
     roles[setting.label_holder] = {"holder", "label holder"}
+    aligning = {"blinded-ids", "blinded-set", "aligned"}
+    assert {entry.kind for entry in trained.transcript.entries} | aligning == set(MODE_OF[mode].sent)
     for entry in trained.transcript.entries:
         assert KINDS[entry.kind].sender in roles[entry.sender]
         assert KINDS[entry.kind].receiver in {*roles[entry.receiver], ANYBODY}

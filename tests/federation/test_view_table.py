@@ -10,6 +10,7 @@ import pytest
 
 from graphveil import load_graph
 from graphveil.federation.core.messages import ANYBODY, HOLDER, KINDS, LABELS, SERVER, simulate
+from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Effect, Receive, Send
@@ -26,6 +27,8 @@ def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
     listed = {row[1].strip("`"): row[0] for row in LINES}
     assert listed == {name: kind.receiver for name, kind in KINDS.items()}
     assert len(LINES) == len(KINDS)
+    # A prediction alone sends who is new.
+    assert {kind for mode in MODE_OF.values() for kind in mode.sent} == set(KINDS) - {"new-rows"}
     assert set(listed.values()) == {SERVER, HOLDER, LABELS, ANYBODY}
     assert all(len(row) == 5 and row[3] and row[4] for row in LINES)
 
