@@ -95,16 +95,12 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("lpgnn digits --over mechanism=laplace,duchi", "mechanism must be fixed before people report"),
         ("lpgnn digits --over hidden=2 --over hidden=4", "hidden is given twice"),
         ("lpgnn digits --over dropout=0.5,1.5", "dropout = 1.5"),
         ("solitude social-200 --set steps_x=3", "tune: nothing to try; name settings and values: --over KEY=V1,V2"),
-        ("links social-200", "links would publish again in every trial, or has nothing to tune"),
         ("label-pool social-200 --proxy social-100", "label-pool has no setting that is searched by default"),
-        ("gap digits --over unit=edge,node", "unit is part of the guarantee"),
         ("gap digits --over hops=1,2 --trials 1", "the mean number of trials is 1"),
         ("gap digits --over hops=1,2 --proxy social-100 --law geometric", "--law: applies only where trials have a"),
-        ("gap digits --over delta=1e-6,1e-5 --proxy social-100", "delta is part of the guarantee"),
         ("gap digits --over hops=1,2 --delta 1e-30", "delta 1e-30; allowed: at least "),
         ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
         ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
