@@ -44,22 +44,6 @@ def test_a_line_for_each_trust_with_a_command_that_is_one(type_in: Terminal) -> 
         command.make_context("advised", list(words))
 
 
-@pytest.mark.slow
-def test_all_about_one_trust(type_in: Terminal) -> None:
-    answer = type_in("advise", "social-100", "--trust", "curator", "--epsilon", 2)
-    assert answer.code == 0 and "rehearsing class-sums at epsilon 2" in answer.err
-    for word in ("Known", "Why", "Expected lift", "Adversary", "Not protected", "Run next", "contacts follow classes"):
-        assert word in answer.out, word
-    assert "graphveil train class-sums social-100 --epsilon 2" in " ".join(answer.out.split())
-
-
-@pytest.mark.slow
-def test_a_goal_on_a_pilot(type_in: Terminal) -> None:
-    answer = type_in("advise", TOWN, "--trust", "curator", "--want", "lift=0.9", "--pilot", "social-100", "--json").json
-    assert answer["reached"]["epsilon"] == {"low": None, "high": None} and "pilot" in answer["rehearsed_on"]
-    assert [rehearsal["world"] for rehearsal in answer["rehearsal"]] == ["the pilot social-100"] * 3
-
-
 # ---- what people read of an advice, made by hand ----
 
 

@@ -101,22 +101,6 @@ def test_a_killed_process_has_spent_and_holds_no_lock(path: Path) -> None:
         LedgerFile(path).open(read_ledger(path)).spend(spend("after"))
 
 
-@pytest.mark.slow  # whole commands; two spenders alone are told apart above
-def test_two_predictions_at_once_pay_once_and_one_is_refused(tmp_path: Path) -> None:
-    from graphveil.cli import main
-
-    run = tmp_path / "run"
-    words = ["gap", "social-200", "--epsilon", 1, "--delta", 1e-4, "--epochs", 2, "--set", "queries=1"]
-    assert main(["train", *map(str, words), "--no-controls", "--out", str(run)]) == 0
-    predict = "import sys; from graphveil.cli import main; sys.exit(main(['predict', *sys.argv[1:]]))"
-    processes = [start(predict, run, data, "--json") for data in ("social-150", "social-120")]
-    outputs = [process.communicate() for process in processes]
-    outcomes = [(process.returncode, *words) for process, words in zip(processes, outputs, strict=True)]
-    assert sorted(code for code, _, _ in outcomes) == [0, 2], outcomes
-    assert sum("reads its edges, which costs" in errors for _, _, errors in outcomes) == 1, outcomes
-    assert len(json.loads((run / "ledger.json").read_text())["spends"]) == 2
-
-
 @pytest.mark.slow  # a kill; a spender that is killed is enough for every day
 def test_a_prediction_killed_after_it_was_paid_for_has_spent_and_left_no_answer(tmp_path: Path) -> None:
     from graphveil.cli import main

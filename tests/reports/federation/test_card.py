@@ -17,7 +17,7 @@ from graphveil.reports.base.files import to_json
 from graphveil.reports.federation.card import OUTCOME, is_party, rewrite_party
 from graphveil.reports.rewrite import has_pages, rewrite
 from tests.reports.base.test_card import result
-from tests.reports.pages import HOSTILE, read
+from tests.reports.pages import read
 
 MEMBERS = (Member("clinic", 40, True), Member("bank", 60))
 
@@ -97,14 +97,6 @@ def test_attacks_on_the_party_and_on_the_whole_federation_are_shown(tmp_path: Pa
     assert "feature-recovery |" in (folder / "card.md").read_text()
     for text in forms(folder):
         assert "feature-recovery" in text and "None was run" not in text and "proves nothing" in text
-
-
-def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    folder = party(tmp_path / "clinic", run=HOSTILE, party=HOSTILE, opens=HOSTILE)
-    assert rewrite(folder)["data"] == HOSTILE
-    page, card = (folder / "card.html").read_text(), (folder / "card.md").read_text()
-    assert not {tag for tag, _ in read(page).elements} & {"script", "img"}
-    assert "\n# heading" not in card and "\x1b" not in card + page
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"guarantee": 3}'])
