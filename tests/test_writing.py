@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from graphveil.errors import WriteError
 from graphveil.files import writing
+from tests.waiting import in_threads
 
 
 @contextmanager
@@ -176,11 +176,8 @@ def test_writers_of_one_file_side_by_side_do_not_remove_each_other(tmp_path: Pat
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=write, args=(str(n) * 1000,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with in_threads(write, [str(n) * 1000 for n in range(4)]):
+        pass
     assert not failed
     assert (tmp_path / "x").read_text() in {str(n) * 1000 for n in range(4)}
     assert names(tmp_path) == ["x"]

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
 from tests.federation.test_predicting import without
 from tests.pages import page
+from tests.waiting import in_threads
 
 #: Seconds that a party waits for another one; a whole run takes two.
 PATIENCE = 20.0
@@ -57,12 +57,8 @@ def beside(typed: str, prediction: str = "", parts: str = "parts") -> Iterator[N
         except Exception as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in NAMES if name != typed]
-    for thread in threads:
-        thread.start()
-    yield
-    for thread in threads:
-        thread.join(PATIENCE)
+    with in_threads(work, [name for name in NAMES if name != typed]):
+        yield
     assert failed == []
 
 

@@ -11,10 +11,9 @@ import multiprocessing
 import random
 import resource
 import socket
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +27,10 @@ from graphveil.collection.store.tables import REPORTS, opened
 from graphveil.device.wire import read, report
 from tests.collection.collections import Collection, begun, key, secret
 from tests.on_device.signing import label
+from tests.waiting import in_threads, until
 
 SENDERS = 3
 #: Seconds after which what never ends is given up.
-FOREVER = 300.0
 
 
 def serve(url: str, place: Place) -> None:
@@ -90,13 +89,6 @@ def answers_of(port: int, data: bytes) -> list[str] | None:
     return list(answer["answers"]) if "answers" in answer else [answer["code"]]
 
 
-def until(ready: Callable[[], bool]) -> None:
-    end = time.monotonic() + FOREVER
-    while not ready():
-        assert time.monotonic() < end, "this never comes about"
-        time.sleep(0.01)
-
-
 def bodies(running: Collection) -> list[bytes]:
     """A report of nothing from everybody."""
     empty = bytes(-(-running.task.bits // 8))
@@ -132,13 +124,9 @@ class Round:
         running.store.engine.dispose()  # no connection of ours may live on in a fork
         self.each, self.server = bodies(running), Server(self.url)
         shares = [range(first, self.people, SENDERS) for first in range(SENDERS)]
-        senders = [threading.Thread(target=self._send, args=(share,), daemon=True) for share in shares]
-        for sender in senders:
-            sender.start()
-        for _ in range(self.kills):
-            self._kill(dice)
-        for sender in senders:
-            sender.join(FOREVER)
+        with in_threads(self._send, shares):
+            for _ in range(self.kills):
+                self._kill(dice)
         self.server.kill()
 
     def faults(self) -> list[str]:

@@ -16,8 +16,9 @@ from graphveil.collection.service.connections import AHEAD, FIELDS, IGNORED, PAT
 from graphveil.collection.service.door import LARGEST
 from graphveil.device.wire import report
 from tests.collection.collections import begun, key, secret, url_of
-from tests.collection.faults import Server, answers_of, serving, until
+from tests.collection.faults import Server, answers_of, serving
 from tests.on_device.signing import links
+from tests.waiting import until
 
 IDLE, PEOPLE = 600, 8
 #: So many that a thousand lists of links are the most that a request may hold.

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import socket
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,11 @@ from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
-from tests.collection.faults import until
 from tests.collection.listening import served
 from tests.collection.test_service import JSON, fetch
 from tests.on_device.signing import label
 from tests.pages import page
+from tests.waiting import in_threads, until
 
 
 def require_right(running: Collection) -> None:
@@ -143,16 +142,12 @@ def test_a_database_that_is_away_loses_no_count_and_threads_lose_none() -> None:
 
     tally = Tally(store)  # type: ignore[arg-type]
 
-    def ask() -> None:
+    def ask(_: int) -> None:
         for _ in range(500):
             tally.add("busy")
             tally.write()
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    away[0] = False
-    for thread in threads:
-        thread.join()
+    with in_threads(ask, range(4)):
+        away[0] = False
     tally.write()
     assert stored == {"busy": 2000}

@@ -31,6 +31,7 @@ from graphveil.errors import DataError, InputError
 from tests.collection.collections import begun, key, secret
 from tests.collection.test_drafts import SUBJECT
 from tests.on_device.signing import label
+from tests.waiting import in_threads
 
 TYPED = {
     "organiser": "me", "purpose": "p", "contact": "c", "opens": "2026-01-01", "closes": "2036-01-01", "least": 1,
@@ -100,7 +101,7 @@ def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
     desk.sign(database=url)
     started, tokens = threading.Barrier(2), []
 
-    def start() -> None:
+    def start(_: int) -> None:
         with desk.store() as store:
             seen = store.setting
 
@@ -113,11 +114,8 @@ def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
             store.setting = setting  # type: ignore[method-assign]
             tokens.append(desk.admin_token(store))
 
-    starts = [threading.Thread(target=start) for _ in range(2)]
-    for thread in starts:
-        thread.start()
-    for thread in starts:
-        thread.join()
+    with in_threads(start, range(2)):
+        pass
     with desk.store() as store:
         assert tokens == [(desk.folder / "admin-token").read_text().strip()] * 2
         assert store.setting("admin") == hashed(str(tokens[0]).encode())

@@ -22,6 +22,7 @@ from tests.collection.collections import Collection, begun, key, secret, stored,
 from tests.collection.postgresql import Postgres
 from tests.collection.test_service import fetch, fetch_json, served
 from tests.on_device.signing import label, links
+from tests.waiting import in_threads
 
 #: An address that is no other's: what is written down of it would be found.
 ADDRESS = "127.0.0.77"
@@ -68,11 +69,8 @@ def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
         start.wait()
         enrolments.append(running.store.enrol(running.task, token(3), key(100 + device)))
 
-    devices = [threading.Thread(target=enrol, args=(device,)) for device in range(8)]
-    for device in devices:
-        device.start()
-    for device in devices:
-        device.join()
+    with in_threads(enrol, range(8)):
+        pass
     with running.store.engine.connect() as connection:
         rows = connection.execute(select(ENROLMENTS)).all()
     assert len(rows) == 1 and len([enrolment for enrolment in enrolments if enrolment is not None]) == 1

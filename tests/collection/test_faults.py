@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import resource
 import subprocess
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,9 +15,10 @@ from sqlalchemy import select
 from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import REPORTS, opened
 from tests.collection.collections import begun, stored, url_of
-from tests.collection.faults import FOREVER, SENDERS, Round, Server, answers_of, bodies, serving, until
+from tests.collection.faults import SENDERS, Round, Server, answers_of, bodies, serving
 from tests.collection.postgresql import Postgres, postgresql
 from tests.on_device.signing import label
+from tests.waiting import in_threads, until
 
 KILLS, PEOPLE = 50, 600
 
@@ -51,21 +51,15 @@ def test_a_postgresql_that_is_killed_and_started_again_has_what_was_acknowledged
                     codes.update(codes_of or ["nothing"])
                     time.sleep(0.0 if codes_of and codes_of[0] == "accepted" else 0.05)
 
-        senders = [
-            threading.Thread(target=send, args=(range(k, PEOPLE, SENDERS),), daemon=True) for k in range(SENDERS)
-        ]
         until(lambda: answers_of(server.port, each[0]) is not None)
-        for sender in senders:
-            sender.start()
-        for end in (database.kill, database.stop):
-            before = codes["accepted"]
-            until(lambda before=before: codes["accepted"] > before + PEOPLE // 10)  # type: ignore[misc]
-            end()
-            refused = codes["busy"]
-            until(lambda refused=refused: codes["busy"] > refused)  # type: ignore[misc]
-            until(lambda: starts(database))
-        for sender in senders:
-            sender.join(FOREVER)
+        with in_threads(send, [range(k, PEOPLE, SENDERS) for k in range(SENDERS)]):
+            for end in (database.kill, database.stop):
+                before = codes["accepted"]
+                until(lambda before=before: codes["accepted"] > before + PEOPLE // 10)
+                end()
+                refused = codes["busy"]
+                until(lambda refused=refused: codes["busy"] > refused)
+                until(lambda: starts(database))
         server.kill()
         # One may be counted as sent again: its answer was lost with the database that had stored it.
         assert set(codes) <= {"accepted", "again", "busy"} and codes["busy"] and slowest[0] < 20.0

@@ -18,9 +18,10 @@ from graphveil.collection.service.service import Collector
 from graphveil.collection.service.serving import Place, address, listening, server_of
 from graphveil.federation.crypto.keys import new_identity
 from tests.collection.collections import begun, url_of
-from tests.collection.faults import Server, until
+from tests.collection.faults import Server
 from tests.collection.test_connections import ended
 from tests.on_device.signing import label
+from tests.waiting import until
 
 #: Seconds.
 HANDSHAKE = 1.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from tests.collection.test_desk import enrolled, ready, sent
 from tests.collection.test_service import served
 from tests.collection.visits import Recorder
 from tests.reports.browser import Browser
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -95,9 +95,7 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     organiser.does("download")
     organiser.sees("The export is downloaded.")
     packed = tmp_path / "collected.zip"
-    end = time.monotonic() + 20
-    while not packed.exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    until(packed.exists)
     zipfile.ZipFile(packed).extractall(tmp_path / "unpacked")
     assert read_export(tmp_path / "unpacked" / "collected").bodies.numbers.tolist() == [0, 2]
     # The refused export's 409 is the only thing the browser had to say.

@@ -22,22 +22,12 @@ from graphveil.federation.transport.session import Finished, Session
 from graphveil.privacy import SecureRandomness
 from graphveil.runtime.progress import Progress
 from tests.federation.ports import free_ports
+from tests.waiting import FOREVER
 
 NAMES = ("server", "holder1", "holder2")
 IDENTITIES = {name: new_identity(name) for name in NAMES}
 AGREEMENT = hashlib.sha256(b"what was agreed").digest()
 SHAPE = (4, 2)
-#: Seconds after which what never ends is given up: many times what any test takes on a loaded machine.
-FOREVER = 600.0
-
-
-def until(ready: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + FOREVER
-    while not ready():
-        if time.monotonic() > end:
-            raise TimeoutError("this never comes about")
-        time.sleep(0.01)
 
 
 class Killed(BaseException):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from graphveil.federation.party import Outcome, run_party
 from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
 from graphveil.runtime.progress import Progress
-from tests.federation.parties import FOREVER, NAMES, Killed
+from tests.federation.parties import NAMES, Killed
 from tests.federation.ports import free_ports
+from tests.waiting import FOREVER, in_threads
 
 
 def type_in(*words: object) -> None:
@@ -94,11 +94,8 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
                 outcomes[name] = error
                 return
 
-    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in NAMES]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(FOREVER)
+    with in_threads(work, NAMES):
+        pass
     return outcomes
 
 

@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from unittest import mock
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy import stats
 
 from graphveil.errors import InputError
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+from tests.waiting import in_threads
 
 FORKS = """
 import os
@@ -94,12 +94,8 @@ def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatc
 def test_item_17_no_block_is_drawn_twice() -> None:
     """Checklist item 17: successive draws, separate sources and threads never share a block."""
     first, second, drawn = SecureRandomness(), SecureRandomness(), list[np.ndarray]()
-    sources = (first, second) * 4
-    threads = [threading.Thread(target=lambda source=source: drawn.append(source.uint64(20_000))) for source in sources]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with in_threads(lambda source: drawn.append(source.uint64(20_000)), (first, second) * 4):
+        pass
     assert len(np.unique(np.concatenate(drawn))) == 160_000
 
 

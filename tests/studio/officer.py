@@ -20,6 +20,7 @@ from typing import Any
 from PIL import Image
 
 from tests.reports.browser import Browser
+from tests.waiting import until
 
 #: Seconds to wait for what a command computes on a busy machine.
 PATIENCE = 240.0
@@ -59,11 +60,8 @@ class Server:
 
     def kill_job(self) -> None:
         """End the last job as a system without memory would."""
-        end = time.monotonic() + PATIENCE
-        while not (running := self.job() / "running").exists() or not running.read_text():
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        os.killpg(int(running.read_text()), signal.SIGKILL)
+        running = until(lambda: (self.job() / "running").exists() and (self.job() / "running").read_text())
+        os.killpg(int(running), signal.SIGKILL)
 
 
 @contextmanager
@@ -158,10 +156,8 @@ class Officer:
 
     def gets(self, name: str) -> str:
         """The content of a file, once it is downloaded."""
-        file, end = self.downloads / name, time.monotonic() + PATIENCE
-        while not file.exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        return file.read_text(encoding="utf-8")
+        until((self.downloads / name).exists)
+        return (self.downloads / name).read_text(encoding="utf-8")
 
     def picture(self, file: Path, *, width: int, top: float = 0, height: float = 6000) -> None:
         """Save what the page shows, from its top or from further down, in few colours."""

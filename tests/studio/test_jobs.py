@@ -7,8 +7,7 @@ import os
 import signal
 import sqlite3
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -24,6 +23,7 @@ from graphveil.studio.serving import owned
 from graphveil.studio.store import Job, Store
 from tests.studio import program
 from tests.studio.studios import Open, studio_at
+from tests.waiting import until
 
 FAKE = (sys.executable, program.__file__)
 WORDS = ["done", "town"], ["done", "other"]
@@ -44,14 +44,6 @@ def events_of(here: Open, id: str) -> list[Any]:
     """What a page hears of a job that has ended: its last progress, and its state."""
     text = here.page.ask("GET", f"/api/jobs/{id}/events").body.decode()
     return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    for _ in range(2_000):
-        if value := holds():
-            return value
-        time.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 @pytest.mark.parametrize(

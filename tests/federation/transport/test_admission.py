@@ -17,8 +17,8 @@ import pytest
 
 from graphveil.federation.transport import admission
 from graphveil.federation.transport.admission import AdmissionProxy, network_of
-from tests.federation.parties import FOREVER, until
 from tests.federation.ports import free_ports
+from tests.waiting import FOREVER, until
 
 
 def leave_with_parent() -> None:

@@ -21,7 +21,8 @@ from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
 from graphveil.federation.transport.session import Session
 from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, WireError, control_bytes
-from tests.federation.parties import FOREVER, NAMES, Place, Running, until
+from tests.federation.parties import NAMES, Place, Running
+from tests.waiting import FOREVER, until
 
 
 def nothing_left(place: Place) -> bool:

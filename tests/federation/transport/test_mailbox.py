@@ -15,7 +15,7 @@ from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import mailbox
 from graphveil.federation.transport.mailbox import Endpoints, Mailbox, SessionMonitor, SessionOver
 from graphveil.federation.transport.wire import ACK, Frame, WireError, parse
-from tests.federation.parties import FOREVER
+from tests.waiting import FOREVER, in_threads
 
 RUN = bytes(32)
 SESSION = b"s" * 16
@@ -189,11 +189,8 @@ def test_parties_that_all_send_first_never_wait_in_a_circle(monkeypatch: pytest.
                 assert len(box[me, j].receive()[1]) == 1 << 13
         done.append(me)
 
-    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(parties)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(FOREVER)
+    with in_threads(work, range(parties)):
+        pass
     assert sorted(done) == list(range(parties))
     for wire in wires:
         wire.cut()

@@ -15,7 +15,8 @@ from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.effects import PeerError, Receive
 from graphveil.federation.transport.session import WHY, Message
 from graphveil.runtime.progress import Progress
-from tests.federation.parties import NAMES, Place, Running, program, run_all, until
+from tests.federation.parties import NAMES, Place, Running, program, run_all
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

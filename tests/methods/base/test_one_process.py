@@ -20,6 +20,7 @@ from graphveil.methods import LPGNN, ClassSums, load_method
 from graphveil.methods.base.people.account import Account
 from graphveil.privacy import Ledger, SecureRandomness, Spend
 from graphveil.privacy.ledger_file import LedgerFile
+from tests.waiting import in_threads
 
 
 def spend() -> Spend:
@@ -89,17 +90,14 @@ def test_threads_are_paid_after_each_other() -> None:
 
     payer.ledger, reads = replace(payer.ledger, account=Slow()), []
 
-    def ask() -> None:
+    def ask(_: int) -> None:
         try:
             payer.buy([spend()], lambda: reads.append(1))
         except BudgetError:
             return
 
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with in_threads(ask, range(2)):
+        pass
     assert reads == [1] and len(payer.ledger.spends) == 1
 
 
