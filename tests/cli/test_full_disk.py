@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Answer, Terminal
+from tests.flows.kinds import Kind
 from tests.test_writing import files_of_at_most
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -92,14 +93,7 @@ COMMANDS = {
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of twenty people, on a disk that is never full."""
     folder = tmp_path_factory.mktemp("data") / "people"
-    folder.mkdir()
-    (folder / "graph.toml").write_text(
-        'private = ["features", "labels"]\nrange = [0, 1]\nclasses = ["a", "b"]\ndirected = false\n'
-    )
-    lines = [f"{n},{n % 3 / 2},{n % 5 / 4},{'ab'[n % 2]}" for n in range(20)]
-    (folder / "nodes.csv").write_text("\n".join(["id,x,y,label", *lines]) + "\n")
-    ends = [f"{n},{(n * 7 + 3) % 20}" for n in range(20)]
-    (folder / "edges.csv").write_text("\n".join(["source,target", *ends]) + "\n")
+    Kind("people", people=20).write(folder)
     return folder
 
 

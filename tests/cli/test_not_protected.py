@@ -6,7 +6,6 @@ import json
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from graphveil.errors import InputError
@@ -14,29 +13,16 @@ from graphveil.privacy import SecureRandomness
 from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.run import attack_run
 from tests.cli.conftest import Terminal
+from tests.flows.kinds import PARTS, Kind
 
 SHORT = ("--epochs", "2", "--no-controls")
 
 
-def town(folder: Path, private: tuple[str, ...] = ("features", "labels", "edges")) -> Path:
-    """Write 60 people in two clubs, linked to others of their club mostly."""
-    rng = np.random.default_rng(0)
-    folder.mkdir()
-    club = np.arange(60) % 2
-    people = [f"p{n},{rng.random():.3f},{rng.random():.3f},{'ab'[club[n]]}" for n in range(60)]
-    ends = [(n, int(rng.choice(np.flatnonzero((club == club[n]) & (np.arange(60) != n))))) for n in range(60)]
-    # Each pair once, whichever of the two drew it.
-    links = sorted({(min(pair), max(pair)) for pair in ends})
-    (folder / "nodes.csv").write_text("\n".join(["id,x,z,club", *people]) + "\n")
-    (folder / "edges.csv").write_text("\n".join(["source,target", *(f"p{a},p{b}" for a, b in links)]) + "\n")
-    declared = (f'name = "{folder.name}"', f"private = {json.dumps(private)}", 'classes = ["a", "b"]', "range = [0, 1]")
-    (folder / "graph.toml").write_text("\n".join([*declared, "directed = false", 'id = "id"', 'label = "club"']) + "\n")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return town(tmp_path_factory.mktemp("data") / "town")
+    folder = tmp_path_factory.mktemp("data") / "town"
+    Kind("two clubs", private=PARTS, columns="numbers", classes=("a", "b"), labels="all").write(folder)
+    return folder
 
 
 @pytest.mark.parametrize("name", ["gcn", "mlp"])
