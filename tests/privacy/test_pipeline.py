@@ -159,7 +159,7 @@ def test_bad_requests_are_refused() -> None:
 
 def test_noise_must_fit_the_parts() -> None:
     for sigma in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(InputError, match="standard deviation"):
+        with pytest.raises(InputError, match="sigma"):
             pipeline_epsilon([Hops(count=1)], {"hops": (sigma,)}, 1e-5)
     with pytest.raises(InputError, match="2 standard deviations"):
         pipeline_event([Hops(count=1)], {"hops": (1.0, 1.0)})

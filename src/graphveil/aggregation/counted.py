@@ -32,6 +32,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -74,10 +75,8 @@ class CountedSum:
         # Written so that NaN fails it as well.
         if not self.epsilon > 0.0:
             raise InputError(f"epsilon is {self.epsilon!r}", allowed="a number above 0, or inf")
-        for name, low, high in (("hops", 1, 64), ("bits", 0, 12)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InputError(f"{name} is {value!r}", allowed=f"a whole number in {low}..{high}")
+        require_whole(1, 64, hops=self.hops)
+        require_whole(0, 12, bits=self.bits)
 
     @property
     def change(self) -> int:

@@ -18,6 +18,7 @@ from graphveil.aggregation.grid import GridRows
 from graphveil.aggregation.propagation import received
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
@@ -192,8 +193,7 @@ def _room(values: Tensor, rows: int, out: Tensor | None) -> Tensor:
 
 
 def _largest(w_max: float, weight_bits: int) -> int:
-    if isinstance(weight_bits, bool) or not isinstance(weight_bits, int) or not 1 <= weight_bits <= 12:
-        raise InputError(f"weight_bits is {weight_bits!r}", allowed="a whole number from 1 to 12")
+    require_whole(1, 12, weight_bits=weight_bits)
     if not 2.0**-weight_bits <= w_max <= 2.0 ** (12 - weight_bits):
         raise InputError(f"w_max is {w_max!r}", allowed=f"2^-{weight_bits} to 2^{12 - weight_bits}")
     return math.floor(w_max * 2.0**weight_bits)

@@ -8,7 +8,6 @@ what one edge can change.  Truncation towards zero never lengthens a row, and in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from graphveil.aggregation.names import require_bits
 from graphveil.aggregation.shared import as_tensor, room
 from graphveil.engine import Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def quantise(
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")
-    if not 0.0 < cap < math.inf:
-        raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
+    require_number("(0, inf)", cap=cap)
     require_bits(bits)
     narrow, shortest = narrow and 1 << bits <= np.iinfo(np.int16).max, 0.0 if normalise else cap
     if not x.is_cpu:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, get_args
 
 from graphveil.errors import InputError
+from graphveil.runtime.checks import require_whole
 
 WeightKind = Literal["uniform", "similarity", "kernel", "learned", "attention"]
 WEIGHT_KINDS: tuple[str, ...] = get_args(WeightKind)
@@ -26,5 +27,4 @@ def largest_weight(kind: str) -> float:
 
 def require_bits(bits: int) -> None:
     """Raise InputError for a grid that is too coarse or too fine."""
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= FINEST:
-        raise InputError(f"bits = {bits!r}", allowed=f"a whole number from 1 to {FINEST}")
+    require_whole(1, FINEST, bits=bits)

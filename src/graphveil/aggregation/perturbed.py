@@ -39,6 +39,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
+from graphveil.runtime.checks import require_choice, require_number, require_whole
 from graphveil.runtime.late import dp_accounting, torch
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
         degree: the bound on a node's receivers, for "node" alone.
         relationships: k, for "k-edges" alone.
     """
-    if unit not in UNITS:
-        raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
+    require_choice(UNITS, unit=unit)
     _require_bound("degree", degree, "node", unit)
     _require_bound("relationships", relationships, "k-edges", unit)
     if degree is not None:
@@ -80,8 +80,8 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
 def _require_bound(name: str, value: int | None, of: str, unit: str) -> None:
     if (unit == of) != (value is not None):
         raise InputError(f"{name} is {value!r} for unit {unit!r}", allowed=f'a bound for "{of}", else None')
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InputError(f"{name} is {value!r}", allowed="a whole number of at least 1")
+    if value is not None:
+        require_whole(1, **{name: value})
 
 
 def sensitivity_of(
@@ -97,8 +97,7 @@ def sensitivity_of(
     >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
     (1.0, 1.4142)
     """
-    if not 0.0 < w_max < math.inf:
-        raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
+    require_number("(0, inf)", w_max=w_max)
     # Changes of different rows are orthogonal: they add up as squares.
     squared = entries_of(unit, degree, relationships)
     if relationships is not None:

@@ -14,12 +14,12 @@ the kernel is ours.  Shapes: x [n, c] (rows of any length), edges int64 [2, E], 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.names import largest_weight
 from graphveil.errors import InputError
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def edge_weights(
         attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
     """
     w_max = largest_weight(kind)
-    if not 0.0 <= sharpness < math.inf:
-        raise InputError(f"sharpness = {sharpness!r}", allowed="a finite number of at least 0")
+    require_number("[0, inf)", sharpness=sharpness)
     if kind == "uniform":
         return None, w_max
     if kind == "attention":

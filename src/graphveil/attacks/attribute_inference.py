@@ -60,7 +60,7 @@ def attribute(
         InputError: a column or share outside its range, or a feature that nobody or everybody has.
     """
     if not 0 < known_share < 1:
-        raise InputError(f"known_share = {known_share!r}", where="attribute", allowed="a share in (0, 1)")
+        raise InputError(f"known_share is {known_share!r}", where="attribute", allowed="a share in (0, 1)")
     rng = np.random.default_rng([seed, 0xA7])
     truth, columns = _truth(graph, column, rng)
     rows = answer_rows(method, graph) if observed is None else np.asarray(observed, dtype=np.float64)

@@ -178,7 +178,7 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
     elif 0 < auxiliary < 1:
         learned, attacked = order[: round(auxiliary * n)], order[round(auxiliary * n) :]
     else:
-        raise InputError(f"auxiliary = {auxiliary!r}", where="reconstruction", allowed="a share in (0, 1)")
+        raise InputError(f"auxiliary is {auxiliary!r}", where="reconstruction", allowed="a share in (0, 1)")
     if min(len(learned), len(attacked)) < _FEWEST:
         what = f"{len(learned)} known and {len(attacked)} other nodes"
         raise InputError(what, where="reconstruction", allowed=f"{_FEWEST} of each")

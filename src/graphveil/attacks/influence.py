@@ -90,7 +90,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
         step: D, by which share a node's features are scaled; raises InputError outside (0, 1).
     """
     if not 0 < step < 1:
-        raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
+        raise InputError(f"step is {step!r}", where="linkteller", allowed="a number in (0, 1)")
     reach, groups = _groups_without_overlap(service, nodes)
     plain = _signal(service.answer(np.ones(service.nodes))[nodes])
     influence = np.zeros((len(nodes), len(nodes)))

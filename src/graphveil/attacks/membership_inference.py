@@ -57,7 +57,7 @@ def lira(
         shadows: how many; each has its own share of the nodes.
     """
     if shadows < 4:
-        raise InputError(f"shadows = {shadows}", where="lira", allowed="at least 4")
+        raise InputError(f"shadows is {shadows}", where="lira", allowed="at least 4")
     judged = (split.train | split.test).numpy()
     inside = _halves(judged, shadows, float(split.train.numpy()[judged].mean()), seed)
     seen = []

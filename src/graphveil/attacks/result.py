@@ -19,6 +19,7 @@ from graphveil.attacks.limits import Limit
 from graphveil.errors import InputError
 from graphveil.files.serial import number_to_json
 from graphveil.methods.runs.intervals import Interval
+from graphveil.runtime.checks import is_number
 
 FALSE_ALARMS = 0.01
 _DRAWS = 400
@@ -131,7 +132,7 @@ def _require_kinds(result: AttackResult) -> None:
     numbers += [value for score in scores for value in (score.mean, score.low, score.high, *score.runs)]
     numbers += list(result.figures.values())
     texts = [*(getattr(result, name) for name in _TEXTS), *result.notes, *result.figures]
-    right = all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    right = all(map(is_number, numbers))
     if not (right and all(isinstance(text, str) for text in texts) and result.samples is None):
         raise TypeError("a field holds no number, or no text")
 

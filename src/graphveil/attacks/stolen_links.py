@@ -29,6 +29,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
+from graphveil.runtime.checks import require_choice
 
 DISTANCES = ("correlation", "cosine", "euclidean", "sqeuclidean", "cityblock", "chebyshev", "braycurtis", "canberra")
 _OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifier learns from
@@ -63,8 +64,7 @@ def link_stealing(
     Raises:
         InputError: an unknown similarity, a share outside [0, 1), or both a share and a shadow.
     """
-    if similarity not in DISTANCES:
-        raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
+    require_choice(DISTANCES, similarity=similarity)
     if not 0 <= known_share < 1 or (known_share and shadow is not None):
         raise InputError(
             f"known_share = {known_share!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow"

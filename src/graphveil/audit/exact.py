@@ -21,8 +21,8 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from graphveil.audit.verdict import Audit, judge
-from graphveil.errors import InputError
 from graphveil.privacy import Guarantee
+from graphveil.runtime.checks import require_number
 
 Table = npt.NDArray[np.float64]
 Pair = tuple[int, int]
@@ -114,8 +114,7 @@ def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None 
     Raises:
         InputError: delta is not in (0, 1).
     """
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_number("(0, 1)", delta=delta)
     pairs = list(itertools.permutations(range(len(table)), 2)) if neighbours is None else list(neighbours)
 
     first, second = (table[list(part)] for part in zip(*pairs, strict=True))

@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graphveil.engine.contract import Blocks, Engine, Shared, opened
-from graphveil.errors import InputError
+from graphveil.runtime.checks import require_whole
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -36,8 +36,7 @@ class LocalEngine(Engine):
     workers: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
-            raise InputError(f"workers is {self.workers!r}", allowed="a whole number of at least 1")
+        require_whole(1, workers=self.workers)
 
     def put(self, *arrays: Shared) -> tuple[Shared, ...]:
         return tuple(opened(array) for array in arrays)

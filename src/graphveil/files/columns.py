@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 from graphveil.errors import InputError
+from graphveil.runtime.checks import is_number, is_whole
 
 # An estimate has a column for each value, and a report may name most of them.
 MOST_VALUES: Final = 4096
@@ -177,12 +178,12 @@ def _require_names(kind: str, names: object, least: int) -> None:
 
 
 def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)
 
 
 def _whole(value: object) -> bool:
     # Features are kept in 32 bits: beyond 2^24 two neighbouring whole numbers would be one.
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**24
+    return is_whole(value) and abs(value) <= 2**24
 
 
 def _refuse(kind: str, value: object, allowed: str) -> InputError:

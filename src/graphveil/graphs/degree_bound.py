@@ -15,6 +15,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.privacy import Assumption, ProtectedUnit, assume
 from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import distinct
 
@@ -136,5 +137,4 @@ def _bounded(source: np.ndarray, target: np.ndarray, degree: int, rule: Rule) ->
 
 
 def _require(degree: int) -> None:
-    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
-        raise InputError(f"degree is {degree!r}", allowed="a whole number of at least 1")
+    require_whole(1, degree=degree)

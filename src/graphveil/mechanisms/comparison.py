@@ -19,6 +19,7 @@ from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.labels.choice import best_category
 from graphveil.mechanisms.mixed import best_sample, sampled_variance
 from graphveil.privacy import Randomness, require_budget
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 # The work of a comparison by default: seconds, and tens of megabytes.
@@ -86,9 +87,9 @@ class Question:
         for epsilon in self.epsilons:
             _validate.positive_epsilon(epsilon)
             require_budget("epsilon", epsilon, "data declared public, which need no mechanism")
-        _validate.whole(1, dimension=self.dimension)
+        require_whole(1, dimension=self.dimension)
         if self.users is not None:
-            _validate.whole(1, users=self.users)
+            require_whole(1, users=self.users)
         _validate.declared_range(low=self.low, high=self.high)
         _validate.delta_from(0.0, delta=self.delta)
         _validate.fits_in_memory(self.count, self.dimension, "the synthetic input", most=_validate.WORK_LIMIT)

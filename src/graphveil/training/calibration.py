@@ -251,7 +251,7 @@ class Calibration:
                 setting = "learning_rate_a" if name == "learning_rate" else name
                 raise InputError(f"{setting} = {value}", allowed="a finite number of at least 0")
         if int(self.complement) != self.complement:
-            raise InputError(f"complement = {self.complement}", allowed="a whole number")
+            raise InputError(f"complement is {self.complement}", allowed="a whole number")
 
 
 class EdgeWeights:

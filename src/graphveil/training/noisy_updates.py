@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from graphveil.errors import BudgetError, InputError, NoiseError
+from graphveil.errors import BudgetError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import FineNormal, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Descent, Randomness
+from graphveil.runtime.checks import require_choice, require_number
 from graphveil.runtime.late import torch
 from graphveil.training.clipped_sum import GradientGrid
 
@@ -55,17 +56,14 @@ class PrivateSchedule:
         Descent(steps=self.steps, rate=self.rate)
         for name in ("expected_batch", "noise_multiplier", "clip", "learning_rate"):
             value = getattr(self, name)
-            if not 0.0 < value < math.inf:
-                raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
+            require_number("(0, inf)", **{name: value})
         if not 0.01 <= self.noise_multiplier <= 1e6:
             raise NoiseError(
                 f"the noise would be {self.noise_multiplier:.3g} clipping norms (noise_multiplier)",
                 allowed="a number in [0.01, 1000000]",
             )
-        if self.optimiser not in _OPTIMISERS:
-            raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
-        if not 0.0 <= self.momentum < 1.0:
-            raise InputError(f"momentum is {self.momentum!r}", allowed="a number in [0, 1)")
+        require_choice(_OPTIMISERS, optimiser=self.optimiser)
+        require_number("[0, 1)", momentum=self.momentum)
 
     @property
     def grid(self) -> GradientGrid:

@@ -56,7 +56,7 @@ def feature_recovery(
         InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
     if not 0 < known_share < 1:
-        raise InputError(f"known_share = {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
+        raise InputError(f"known_share is {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
     people = len(view.people)
     if people < _FEWEST:
         raise InputError(f"{people} people", where="feature-recovery", allowed=f"{_FEWEST} or more")

@@ -95,7 +95,7 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
         most_links: of one person, where that is public; None: up to the number of people.
     """
     if most_links is not None and most_links < 1:
-        raise InputError(f"most links = {most_links}", allowed="a whole number from 1")
+        raise InputError(f"most links is {most_links}", allowed="a whole number from 1")
     bodies, fields = collected.bodies, collected.task.fields
     places = [place for place in range(len(fields)) if bodies.answered(place).any()]
     # Counted before anything is read: shares that depended on the reports would not bound the false alarms.

@@ -24,6 +24,7 @@ from graphveil.errors import InputError
 from graphveil.files.reading import read_json, read_toml
 from graphveil.files.writing import write_text
 from graphveil.graphs.value.schema import schema_facts, schema_from
+from graphveil.runtime.checks import is_whole
 
 TASK, SCHEMA, IDS = "task.toml", "schema.json", "ids.txt"
 #: Texts and window, with the meaning of each.
@@ -242,8 +243,8 @@ def _text(facts: Mapping[str, object], name: str, where: str) -> str:
 
 def _whole(facts: Mapping[str, object], name: str, where: str) -> int:
     value = facts.get(name, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} is {value!r}", where=where, allowed="a whole number")
+    if not (is_whole(value) and value >= 0):
+        raise InputError(f"{name} is {value!r}", where=where, allowed="a whole number of at least 0")
     return value
 
 

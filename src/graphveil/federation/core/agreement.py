@@ -30,6 +30,7 @@ from graphveil.files.columns import Column, width_of
 from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.declared.column_declaration import declared_columns, parse_columns
+from graphveil.runtime.checks import require_choice, require_whole
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(
@@ -158,8 +159,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         classes, settings = tuple(content["classes"]), dict(content["settings"])
         ids = content["ids"]
         parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data, ids)
-        if ids not in FORMS:
-            raise InputError(f"ids = {ids!r}", allowed=", ".join(FORMS))
+        require_choice(FORMS, ids=ids)
         _require_parties(parties)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
@@ -250,12 +250,12 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
         # TLS checks the name in the certificate: with another name every connection would be refused.
         if name_of(party.certificate.encode()) != party.name:
             raise InputError("its certificate names another party", where=party.name)
-        if party.role == "holder" and party.columns < 1:
-            raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
+        if party.role == "holder":
+            require_whole(1, None, party.name, columns=party.columns)
         # A block that is wider than agreed would be read as another column's.
         if party.kinds and party.columns != width_of(party.kinds):
             allowed = f"{width_of(party.kinds)}, the width of its kinds"
-            raise InputError(f"columns = {party.columns}", where=party.name, allowed=allowed)
+            raise InputError(f"columns is {party.columns}", where=party.name, allowed=allowed)
     # One certificate for two names would let one organisation be two holders, and collude with itself.
     for what, values in (
         ("address", [party.address for party in parties]),

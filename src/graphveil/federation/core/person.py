@@ -37,6 +37,7 @@ from graphveil.federation.core.publication import PaidOnce
 from graphveil.privacy import ChangedSamples, Hops, calibrate_pipeline, pipeline_epsilon, require_budget
 from graphveil.privacy.accounting.budget_split import CalibratedPipeline
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_number
 from graphveil.training.noisy_updates import PrivateSchedule
 
 #: Noisy gradients of one training, the chance with which each person is in one of them, and the step of plain descent
@@ -76,10 +77,11 @@ class PersonPrice(PaidOnce):
             raise InputError(
                 "unit person at epsilon inf protects nobody", allowed="a finite epsilon", remedy="unit publication"
             )
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+        require_number("(0, 1)", delta=self.delta)
         if not 0 <= self.degree_bound <= _MOST_NAMES:
-            raise InputError(f"degree_bound = {self.degree_bound}", allowed=f"a whole number from 0 to {_MOST_NAMES:,}")
+            raise InputError(
+                f"degree_bound is {self.degree_bound}", allowed=f"a whole number from 0 to {_MOST_NAMES:,}"
+            )
         # The accountant has the last word, on the noise that will be drawn: never above what was declared.
         epsilon, delta = self.trained
         if epsilon > self.epsilon or delta > self.delta:

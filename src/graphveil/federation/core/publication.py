@@ -29,6 +29,7 @@ from graphveil.privacy import Randomness, gaussian_epsilon, require_budget
 from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_number
 
 # Finer grids change a row by less than its noise does, while the noise's table grows with sigma in steps.
 _FINEST, _MAX_STEPS = 10, 1 << 17
@@ -129,9 +130,8 @@ class Publication:
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0:
-            raise InputError(f"epsilon = {self.epsilon!r}", allowed="a number above 0, or inf for no privacy")
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+            raise InputError(f"epsilon is {self.epsilon!r}", allowed="a number above 0, or inf for no privacy")
+        require_number("(0, 1)", delta=self.delta)
         if self.rounds < 1 or self.columns < 1 or not 0 < self.clip < math.inf:
             raise InputError(
                 f"rounds {self.rounds}, columns {self.columns}, clip {self.clip}", allowed="numbers above 0"

@@ -33,7 +33,7 @@ class Rate:
         factor, power, limit = 8 * mantissa, power - 3 - slower, _LIMIT << slower
         if not (factor > 0 and factor % 1 == 0 and power >= -SLOPE_BITS and rate < limit):
             allowed = f"on shares, a power of two, or 3, 5 or 7 times one, below {limit}"
-            raise InputError(f"shared_rate = {rate:g}", allowed=allowed)
+            raise InputError(f"shared_rate is {rate:g}", allowed=allowed)
         while factor % 2 == 0:
             factor, power = factor / 2, power + 1
         return cls(int(factor), power)

@@ -23,6 +23,7 @@ from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_choice
 
 #: What each mode opens to whom, as printed with every guarantee.
 MODES: Mapping[str, str] = MappingProxyType({name: mode.opens.sentence for name, mode in MODE_OF.items()})
@@ -213,8 +214,7 @@ class Setting:
             ("combine", self.model.combine, COMBINES),
             ("unit", self.privacy.unit, UNITS),
         ):
-            if value not in allowed:
-                raise InputError(f"{name} {value!r} is not known", allowed=", ".join(allowed))
+            require_choice(allowed, **{name: value})
         for name, count in (
             ("width", self.model.width),
             ("hops", self.model.hops),
@@ -231,7 +231,7 @@ class Setting:
         if self.person and not self.mode.guesses:
             raise InputError(f"unit person in mode {self.mode.name}", allowed="mode guesses")
         if self.privacy.degree_bound and not self.person:
-            raise InputError(f"degree_bound = {self.privacy.degree_bound}", allowed="with unit person")
+            raise InputError(f"degree_bound is {self.privacy.degree_bound}", allowed="with unit person")
         # Built for their checks: what no noise, channel or ring can do is refused before anybody's data is read.
         _ = self.price, self.label_channel
         if self.mode.opens_sum:
@@ -367,7 +367,7 @@ class Setting:
         for member in self.members:
             if not 1 <= member.entries <= _MAX_COUNT:
                 allowed = f"a whole number from 1 to {_MAX_COUNT:,}"
-                raise InputError(f"entries = {_short(member.entries)}", where=member.name, allowed=allowed)
+                raise InputError(f"entries is {_short(member.entries)}", where=member.name, allowed=allowed)
         if sum(member.labels for member in self.members) != 1:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 

@@ -15,6 +15,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.files.columns import WORDS, Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.value.schema import OWN_CATEGORY
+from graphveil.runtime.checks import is_number
 
 Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (
@@ -155,7 +156,7 @@ def _listed(content: Mapping[str, object], where: str) -> dict[str, object]:
 
 
 def _number(name: str, value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+    if not (is_number(value) and abs(value) < float("inf")):
         subject = "missing" if name == ALL else f"missing of {name!r}"
         allowed = "a number inside the declared range, or a table of such numbers"
         raise DataError(f"{subject} is {value!r}", where=where, allowed=allowed)
@@ -168,8 +169,8 @@ def _stand(name: str, kind: Kind, value: object, where: str) -> Stand:
         what = f"missing of the column {name!r} is {value!r}"
         raise DataError(what, where=where, allowed="no such key: an empty cell has no tags")
     if isinstance(kind, Number | Integer):
-        number = isinstance(value, int | float) and not isinstance(value, bool) and kind.low <= value <= kind.high
-        if number and not (isinstance(kind, Integer) and value != int(value)):  # type: ignore[call-overload]
+        inside = is_number(value) and kind.low <= value <= kind.high
+        if inside and not (isinstance(kind, Integer) and value != int(value)):  # type: ignore[call-overload]
             return float(value)  # type: ignore[arg-type]
         whole = "a whole number" if isinstance(kind, Integer) else "a number"
         allowed = f"{whole} from {kind.low:g} to {kind.high:g}"

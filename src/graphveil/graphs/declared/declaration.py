@@ -24,6 +24,7 @@ from graphveil.graphs.value.schema import (
     usable_range,
     with_edges,
 )
+from graphveil.runtime.checks import is_number
 
 FILE = "graph.toml"
 
@@ -277,7 +278,7 @@ def _refuse_outside(missing: Missing, ranges: tuple[tuple[str, float, float], ..
 
 def _pair(value: object, where: str) -> tuple[float, float]:
     numbers = value if isinstance(value, list) else []
-    if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+    if len(numbers) != 2 or not all(map(is_number, numbers)):
         allowed = "[low, high], or one such pair for each group of columns"
         raise DataError(f"range is {value!r}", where=where, allowed=allowed)
     low, high = (_float(number) for number in numbers)

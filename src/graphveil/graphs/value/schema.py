@@ -9,6 +9,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.files.columns import Column, blocks_of, column_facts, column_from, require_columns, width_of
+from graphveil.runtime.checks import is_number, is_whole
 
 PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
@@ -34,7 +35,7 @@ DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
 
 def usable_range(low: float, high: float) -> bool:
     """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow."""
-    numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
+    numbers = is_number(low) and is_number(high)
     if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False
     size = max(abs(low), abs(high))
@@ -43,7 +44,7 @@ def usable_range(low: float, high: float) -> bool:
 
 
 def usable_dimension(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_DIMENSION
+    return is_whole(value) and 1 <= value <= LARGEST_DIMENSION
 
 
 @dataclass(frozen=True)

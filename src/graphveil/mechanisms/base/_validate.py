@@ -6,7 +6,6 @@ Raw values are never printed: messages end in logs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import is_number, require_number
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
     Args:
         per: number of draws that share it.
     """
-    if not (_is_number(epsilon) and 0.0 < epsilon < math.inf):
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    require_number("(0, inf)", epsilon=epsilon)
     if epsilon / per < SMALLEST_EPSILON:
         raise InputError(
             f"epsilon {rounded_up(epsilon)} is too small to carry information",
@@ -49,52 +48,14 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
 
 def delta_from(smallest: float, *, delta: float) -> None:
     """Refuse a delta outside [smallest, 1) with InputError."""
-    if not (_is_number(delta) and smallest <= delta < 1.0):
+    if not (is_number(delta) and smallest <= delta < 1.0):
         raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
-
-
-def between(low: float, high: float, allowed: str, **named: float) -> None:
-    """Check numbers that must lie in an interval. Raises InputError where one lies outside, or is no number.
-
-    Args:
-        low, high: its ends, which belong to it.
-        allowed: the interval in words.
-        named: the numbers by the names that users know.
-    """
-    for name, value in named.items():
-        if not (_is_number(value) and low <= value <= high):
-            raise InputError(f"{name} is {value!r}", allowed=allowed)
-
-
-def whole(at_least: int, at_most: int | None = None, **named: int) -> None:
-    """Check whole numbers. Raises InputError where one is no integer (a bool is none), or outside.
-
-    Args:
-        at_least, at_most: the ends of what is allowed; None: no upper end.
-        named: the numbers by the names that users know.
-    """
-    for name, value in named.items():
-        inside = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
-        if not inside or (at_most is not None and value > at_most):
-            upto = f" and at most {at_most}" if at_most is not None else ""
-            raise InputError(f"{name} is {value!r}", allowed=f"an integer of at least {at_least}{upto}")
-
-
-def one_of(allowed: Sequence[str], **named: str) -> None:
-    """Refuse a choice that is none of `allowed` with InputError.
-
-    Args:
-        named: what was chosen, by the names that users know.
-    """
-    for name, value in named.items():
-        if value not in allowed:
-            raise InputError(f"{name} is {value!r}", allowed=", ".join(allowed))
 
 
 def declared_range(*, low: float, high: float) -> None:
     """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError."""
     # Two finite ends may still be further apart than the largest float, and the width is what noise is scaled to.
-    if not (_is_number(low) and _is_number(high) and low < high and math.isfinite(high - low)):
+    if not (is_number(low) and is_number(high) and low < high and math.isfinite(high - low)):
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
 
@@ -144,7 +105,3 @@ def integers(
     if not shaped or array.dtype.kind not in "iu":
         raise InputError(f"{name} {array.dtype} with shape {array.shape}", where=where, allowed=allowed)
     return array
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -15,6 +15,7 @@ from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class VectorDomain:
     high: float
 
     def __post_init__(self) -> None:
-        _validate.whole(1, _validate.LARGEST_COUNT, dimension=self.dimension)
+        require_whole(1, _validate.LARGEST_COUNT, dimension=self.dimension)
         _validate.declared_range(low=self.low, high=self.high)
 
     @property

@@ -40,6 +40,7 @@ from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class DegreePreservingRR(OfLists):
 
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
-        _validate.between(0.01, 0.99, "a number from 0.01 to 0.99", degree_share=self.degree_share)
+        require_number("[0.01, 0.99]", degree_share=self.degree_share)
         _ = self.degree, self._flips
 
     @property

@@ -35,6 +35,7 @@ from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import special, torch
 from graphveil.runtime.sorted_arrays import contains
 
@@ -194,7 +195,7 @@ class LapGraph(OfPairs):
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
         share = self.count_share
-        _validate.between(math.ulp(0.0), math.nextafter(1.0, 0.0), "a number in (0, 1)", count_share=share)
+        require_number("(0, 1)", count_share=share)
         if min(share, 1 - share) * self.epsilon < _SMALLEST:
             raise InputError(
                 f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for one part",

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import NamedTensors, require_names
+from graphveil.runtime.checks import require_choice, require_whole
 from graphveil.runtime.late import sparse, torch
 from graphveil.runtime.sorted_arrays import contains, distinct
 
@@ -111,8 +112,8 @@ class NeighbourLists:
     mode: str
 
     def __post_init__(self) -> None:
-        _validate.whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
-        _validate.one_of(MODES, mode=self.mode)
+        require_whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
+        require_choice(MODES, mode=self.mode)
 
     @property
     def total(self) -> int:

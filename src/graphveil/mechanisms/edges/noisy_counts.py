@@ -28,6 +28,7 @@ from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness, assume
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import PRIVATE_EDGE
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.sorted_arrays import HALF, distinct, packed
 
@@ -168,7 +169,7 @@ class ClassCounts(OfPairs):
 
     def __post_init__(self) -> None:
         _validate.positive_epsilon(self.epsilon)
-        _validate.whole(1, _validate.LARGEST_COUNT, classes=self.classes)
+        require_whole(1, _validate.LARGEST_COUNT, classes=self.classes)
         groups = _validate.integers(self.groups, "groups are", "integers, one row")
         if len(groups) != self.domain.nodes:
             raise InputError(f"{len(groups)} groups", where="groups", allowed=f"one for each of {self.domain.nodes}")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.sorted_arrays import contains, distinct
 
@@ -51,7 +52,7 @@ class PairDomain:
     public: Tensor | None = None
 
     def __post_init__(self) -> None:
-        _validate.whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
+        require_whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
         if self.members is not None:
             _check_members(self.members, self.nodes)
         if self.public is not None:

@@ -30,6 +30,7 @@ from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import is_number, require_whole
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     def __post_init__(self) -> None:
         _ = self.domain
-        _validate.whole(2, MOST_BINS, bins=self.bins)
+        require_whole(2, MOST_BINS, bins=self.bins)
         _validate.positive_epsilon(self.epsilon)
         if self.shares is not None:
             _check_shares(self.shares, self.dimension)
@@ -314,7 +315,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
 def _check_shares(shares: tuple[float, ...], dimension: int) -> None:
     if not isinstance(shares, tuple) or len(shares) != dimension:
         raise InputError("the shares do not match the features", allowed=f"a tuple of {dimension} numbers")
-    wrong = [k for k, share in enumerate(shares) if isinstance(share, bool) or not isinstance(share, int | float)]
+    wrong = [k for k, share in enumerate(shares) if not is_number(share)]
     wrong += [k for k, share in enumerate(shares) if not (k in wrong or 0 <= share < math.inf)]
     if wrong:
         raise InputError("a share is not a number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0")

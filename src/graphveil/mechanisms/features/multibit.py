@@ -24,6 +24,7 @@ from graphveil.mechanisms.features.sampled import Worth, centred_rows, dense_row
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
     def __post_init__(self) -> None:
         _ = self.domain
         if self.sampled is not None:
-            _validate.whole(1, self.dimension, sampled=self.sampled)
+            require_whole(1, self.dimension, sampled=self.sampled)
         _validate.positive_epsilon(self.epsilon)
         _validate.positive_epsilon(self.epsilon, per=self.coordinates)
 

@@ -29,6 +29,7 @@ from graphveil.mechanisms.base.reports import NamedTensors, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
@@ -156,10 +157,10 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
     public_seed: int = 0
 
     def __post_init__(self) -> None:
-        _validate.whole(1, _WIDEST, dimension=self.dimension)
+        require_whole(1, _WIDEST, dimension=self.dimension)
         widest = self.domain.width / 2 * math.sqrt(self.dimension)
         _validate.positive_epsilon(self.epsilon)
-        _validate.whole(0, public_seed=self.public_seed)
+        require_whole(0, public_seed=self.public_seed)
         self._require_codewords()
         if self.radius is not None and not 0 < self.radius <= widest * (1 + _SLACK):
             raise InputError(f"radius is {self.radius!r}", allowed=f"above 0 and at most {widest:g}")
@@ -218,7 +219,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
             randomness: the source of the private choice, and of nothing else.
             first: the number of the first row's user.
         """
-        _validate.whole(0, LAST_CODEBOOK, first=first)
+        require_whole(0, LAST_CODEBOOK, first=first)
         return self._encode(self.open(values), randomness, first)
 
     def _encode(self, rows: Rows, randomness: Randomness, first: int = 0) -> CodewordReports:
@@ -307,7 +308,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
 
     def _require_codewords(self) -> None:
         if self.codewords is not None:
-            _validate.whole(2, _MOST_CODEWORDS, codewords=self.codewords)
+            require_whole(2, _MOST_CODEWORDS, codewords=self.codewords)
             # All 2^64 outcomes have to be given out with none left over, which `caps` can do for powers of two.
             if self.codewords.bit_count() != 1:
                 raise InputError(f"codewords is {self.codewords}", allowed="a power of two")

@@ -23,6 +23,7 @@ from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import sparse, torch
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
     def __post_init__(self) -> None:
         _ = self.domain
         if self.sampled is not None:
-            _validate.whole(1, min(self.dimension, self.kind.most), sampled=self.sampled)
+            require_whole(1, min(self.dimension, self.kind.most), sampled=self.sampled)
         _validate.positive_epsilon(self.epsilon, per=self.sampled or 1)
 
     def __repr__(self) -> str:

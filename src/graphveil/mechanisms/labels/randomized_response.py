@@ -24,6 +24,7 @@ from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
     classes: int
 
     def __post_init__(self) -> None:
-        _validate.whole(2, _validate.LARGEST_COUNT, classes=self.classes)
+        require_whole(2, _validate.LARGEST_COUNT, classes=self.classes)
         _validate.positive_epsilon(self.epsilon)
         # This is keep - flip, which estimates divide by: below 2^-44 the rounding to whole outcomes would show in it.
         if WORD - self.classes * self.share < WORD >> 44:

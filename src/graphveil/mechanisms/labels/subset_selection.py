@@ -24,6 +24,7 @@ from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 
 
@@ -51,10 +52,10 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
     size: int | None = None
 
     def __post_init__(self) -> None:
-        _validate.whole(2, MOST_CLASSES, classes=self.classes)
+        require_whole(2, MOST_CLASSES, classes=self.classes)
         _validate.positive_epsilon(self.epsilon)
         if self.size is not None:
-            _validate.whole(1, self.classes - 1, size=self.size)
+            require_whole(1, self.classes - 1, size=self.size)
         self.law.refuse_no_information(self.epsilon)
 
     @property

@@ -21,6 +21,7 @@ from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 
 
@@ -46,7 +47,7 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
     classes: int
 
     def __post_init__(self) -> None:
-        _validate.whole(2, MOST_CLASSES, classes=self.classes)
+        require_whole(2, MOST_CLASSES, classes=self.classes)
         _validate.positive_epsilon(self.epsilon)
         self.law.refuse_no_information(self.epsilon)
 

@@ -21,6 +21,7 @@ from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import Option
 from graphveil.models.names import BACKBONES
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
+from graphveil.runtime.checks import require_choice, require_number, require_whole
 from graphveil.training.selection import SELECTIONS
 
 SCALINGS = ("standard", "published")
@@ -54,17 +55,15 @@ class NetworkSettings:
 
     def __post_init__(self) -> None:
         for name in ("model", "scaling", "selection", "loss"):
-            if getattr(self, name) not in NAMES[name]:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(NAMES[name]))
+            require_choice(NAMES[name], **{name: getattr(self, name)})
         require_whole(0, 64, steps_x=self.steps_x, steps_y=self.steps_y)
         require_whole(1, 4096, hidden=self.hidden)
         require_whole(1, 10**6, epochs=self.epochs)
         require_whole(0, 10**6, patience=self.patience)
         require_whole(0, 2**63 - 1, seed=self.seed)
-        if not 0 <= number_or_nan(self.dropout) < 1:
-            raise InputError(f"dropout = {self.dropout!r}", allowed="a number in [0, 1)")
-        require_above_zero(learning_rate=self.learning_rate)
-        require_at_least_zero(weight_decay=self.weight_decay)
+        require_number("[0, 1)", dropout=self.dropout)
+        require_number("(0, inf)", learning_rate=self.learning_rate)
+        require_number("[0, inf)", weight_decay=self.weight_decay)
         if self.loss != "drop" and self.steps_y:
             raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y = 0")
         require_device(self.device)
@@ -105,35 +104,6 @@ class PooledReleasedOptions(ReleasedOptions, total=False):
     """The same, and whether the network is pooled with what is public."""
 
     pooling: str
-
-
-def number_or_nan(value: object) -> float:
-    """Return a number, or NaN, which no range holds, for anything else."""
-    return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
-
-
-def require_whole(low: int, high: int | None = None, **settings: object) -> None:
-    """Raise InputError for a setting that is no whole number in low..high; None: no upper end."""
-    for name, value in settings.items():
-        # True is an int in Python, and would pass as one epoch.
-        upper = math.inf if high is None else high
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= upper:
-            allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
-            raise InputError(f"{name} = {value!r}", allowed=f"a whole number {allowed}")
-
-
-def require_above_zero(**settings: object) -> None:
-    """Raise InputError for a setting that is no finite number above 0."""
-    for name, value in settings.items():
-        if not 0 < number_or_nan(value) < math.inf:
-            raise InputError(f"{name} = {value!r}", allowed="a finite number above 0")
-
-
-def require_at_least_zero(**settings: object) -> None:
-    """Raise InputError for a setting that is no finite number of at least 0."""
-    for name, value in settings.items():
-        if not 0 <= number_or_nan(value) < math.inf:
-            raise InputError(f"{name} = {value!r}", allowed="a finite number of at least 0")
 
 
 def require_device(device: str) -> None:

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from graphveil import models
-from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.released import require_labels
@@ -24,6 +23,7 @@ from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
 from graphveil.privacy.statement.unit import NODE, NODE_WITHOUT_EDGES
+from graphveil.runtime.checks import require_choice
 
 if TYPE_CHECKING:
     from torch import nn
@@ -109,8 +109,7 @@ def baseline(model: str, **settings: Any) -> PlainNetwork:
     Args:
         model: its backbone, one of `models.names.BACKBONES`. settings: any field of `NetworkSettings`.
     """
-    if model not in _NETWORKS:
-        raise InputError(f"model = {model!r}", allowed=", ".join(_NETWORKS))
+    require_choice(_NETWORKS, model=model)
     return _NETWORKS[model](**settings)
 
 

@@ -57,6 +57,7 @@ from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.logistic import choose_logistic
 from graphveil.models.labels.pool import pool_weights
 from graphveil.privacy import Guarantee, Randomness, Spend
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch, Objective, Schedule, train
@@ -151,8 +152,7 @@ class ClassSums(FittedEstimator[FittedSums]):
                 allowed="edge, directed-edge, k-edges",
                 remedy="train node-sums, which protects nodes",
             )
-        if noise not in NOISES:
-            raise InputError(f"noise {noise!r} is not known", allowed=", ".join(NOISES))
+        require_choice(NOISES, noise=noise)
         self.privacy, self.noise = CuratorPrivacy(epsilon, delta, unit, relationships=relationships), noise
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from graphveil.errors import InputError, NoiseError
 from graphveil.methods.base.settings import NUMBERS, Bounds
+from graphveil.runtime.checks import is_number
 
 Curator = TypeVar("Curator")
 Priced = TypeVar("Priced")
@@ -81,7 +82,7 @@ def _defaults(kind: str) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)
 
 
 def _far(value: Number, default: Number | None) -> float:

@@ -22,7 +22,6 @@ from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError, NoiseError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.degree_bound import RULES
-from graphveil.methods.base.settings import require_whole
 from graphveil.privacy import (
     Assumption,
     ChangedSamples,
@@ -53,6 +52,7 @@ from graphveil.privacy.statement.unit import (
     RELATIONSHIP_OF_ONE,
     UNDIRECTED_EDGE,
 )
+from graphveil.runtime.checks import require_choice, require_number, require_whole
 from graphveil.training.noisy_updates import PrivateSchedule
 
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -129,8 +129,7 @@ class CuratorPrivacy:
             )
         if self.unit is not None and self.unit not in UNITS:
             raise InputError(f"unit {self.unit!r} is not known", allowed=", ".join(UNITS))
-        if self.rule not in RULES:
-            raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
+        require_choice(RULES, rule=self.rule)
         for name in ("degree_bound", "relationships"):
             if getattr(self, name) is not None:
                 require_whole(1, **{name: getattr(self, name)})
@@ -467,7 +466,6 @@ def _beside_score(split: Mapping[str, float]) -> dict[str, float]:
 
 
 def _split(share_hops: float, parts: list[Any], portions: Sequence[float] | None) -> dict[str, float]:
-    if not 0 < share_hops < 1:
-        raise InputError(f"share_hops = {share_hops!r}", allowed="a number in (0, 1)")
+    require_number("(0, 1)", share_hops=share_hops)
     rest = portions or [1 / len(parts)] * len(parts)
     return {"hops": share_hops, **{part.name: (1 - share_hops) * of for part, of in zip(parts, rest, strict=True)}}

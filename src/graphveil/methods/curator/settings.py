@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
 from graphveil.methods.base.network.start import require_start
-from graphveil.methods.base.settings import (
-    SCALINGS,
-    number_or_nan,
-    require_above_zero,
-    require_at_least_zero,
-    require_device,
-    require_whole,
-)
+from graphveil.methods.base.settings import SCALINGS, require_device
+from graphveil.runtime.checks import require_choice, require_number, require_whole
 
 if TYPE_CHECKING:
     from graphveil.graphs import GraphSchema
@@ -164,15 +158,14 @@ class CuratorSettings:
             require_whole(1, 10**6, passes=self.passes)
         if self.steps is not None:
             require_whole(1, 10**9, steps=self.steps)
-        require_above_zero(learning_rate=self.learning_rate, clip=self.clip)
-        require_at_least_zero(weight_decay=self.weight_decay, sharpness=self.sharpness)
-        if self.dropout is not None and not 0 <= number_or_nan(self.dropout) < 1:
-            raise InputError(f"dropout = {self.dropout!r}", allowed="a number of at least 0, below 1")
-        if self.share_hops is not None and not 0 < number_or_nan(self.share_hops) < 1:
-            raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
+        require_number("(0, inf)", learning_rate=self.learning_rate, clip=self.clip)
+        require_number("[0, inf)", weight_decay=self.weight_decay, sharpness=self.sharpness)
+        if self.dropout is not None:
+            require_number("[0, 1)", dropout=self.dropout)
+        if self.share_hops is not None:
+            require_number("(0, 1)", share_hops=self.share_hops)
         # Beyond this one hop would be all noise: then fewer hops are the better choice.
-        if not 0.125 <= number_or_nan(self.hop_ratio) <= 8:
-            raise InputError(f"hop_ratio = {self.hop_ratio!r}", allowed="a number in 0.125..8")
+        require_number("[0.125, 8]", hop_ratio=self.hop_ratio)
         if self.bits is not None:
             require_bits(self.bits)
         largest_weight(self.weights)
@@ -283,8 +276,7 @@ class PooledSettings(CuratorSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, allowed in (("pooling", POOLINGS), ("rows", ROWS)):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+            require_choice(allowed, **{name: getattr(self, name)})
         if self.rows == "labelled" and self.weights != "uniform":
             raise InputError(
                 f"rows labelled with weights {self.weights}: weights would compare labels and not people",
@@ -308,8 +300,7 @@ class GapSettings(PooledSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.scaling not in SCALINGS:
-            raise InputError(f"scaling = {self.scaling!r}", allowed=", ".join(SCALINGS))
+        require_choice(SCALINGS, scaling=self.scaling)
 
 
 @dataclass(frozen=True)
@@ -341,10 +332,8 @@ class GconSettings(CuratorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < number_or_nan(self.restart) <= 1:
-            raise InputError(f"restart = {self.restart!r}", allowed="a number in (0, 1]")
-        if not 0 < number_or_nan(self.penalty) < math.inf:
-            raise InputError(f"penalty = {self.penalty!r}", allowed="a finite number above 0")
+        require_number("(0, 1]", restart=self.restart)
+        require_number("(0, inf)", penalty=self.penalty)
 
 
 @dataclass(frozen=True)
@@ -359,12 +348,9 @@ class CaribouSettings(CuratorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < number_or_nan(self.contraction) < 1:
-            raise InputError(f"contraction = {self.contraction!r}", allowed="a number in (0, 1)")
-        if not 0 < number_or_nan(self.share) <= 1:
-            raise InputError(f"share = {self.share!r}", allowed="a number in (0, 1]")
-        if not 0 <= number_or_nan(self.residual) <= 100:
-            raise InputError(f"residual = {self.residual!r}", allowed="a number in 0..100")
+        require_number("(0, 1)", contraction=self.contraction)
+        require_number("(0, 1]", share=self.share)
+        require_number("[0, 100]", residual=self.residual)
         require_whole(1, 10_000, floor=self.floor)
 
 
@@ -386,8 +372,7 @@ class SumsSettings:
         require_whole(1, 4096, hidden=self.hidden)
         require_whole(1, 10**6, epochs=self.epochs)
         require_whole(0, 2**63 - 1, seed=self.seed)
-        if not 0 <= number_or_nan(self.dropout) < 1:
-            raise InputError(f"dropout = {self.dropout!r}", allowed="a finite number of at least 0, below 1")
-        require_at_least_zero(weight_decay=self.weight_decay)
-        require_above_zero(learning_rate=self.learning_rate)
+        require_number("[0, 1)", dropout=self.dropout)
+        require_number("[0, inf)", weight_decay=self.weight_decay)
+        require_number("(0, inf)", learning_rate=self.learning_rate)
         require_device(self.device)

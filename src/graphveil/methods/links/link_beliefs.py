@@ -25,7 +25,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.settings import require_device, require_whole
+from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import Stored, schema_from, stored_probabilities
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -40,6 +40,7 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.checks import require_choice, require_whole
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
 
@@ -96,8 +97,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         # Likelihoods of certain links are infinite; a known topology has methods of its own.
         if self.links.public:
             raise InputError("epsilon_a = inf: links are public", remedy="train lpgnn, which takes the topology")
-        if reading not in READINGS:
-            raise InputError(f"reading {reading!r} is not known", allowed=", ".join(READINGS))
+        require_choice(READINGS, reading=reading)
         require_whole(1, 1000, rounds=rounds)
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
             raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")

@@ -45,7 +45,7 @@ from graphveil.methods.base.people.asking import (
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings, require_whole
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -63,6 +63,7 @@ from graphveil.methods.links.entries import DENOISERS, LINK_METHODS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.statement.texts import assumption_of
+from graphveil.runtime.checks import require_choice, require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
@@ -147,8 +148,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         backbone: nn.Module | None = None,
         **settings: Unpack[NetworkOptions],
     ) -> None:
-        if denoiser not in DENOISERS:
-            raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
+        require_choice(DENOISERS, denoiser=denoiser)
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         self.links = LinkPrivacy(epsilon_a, mode, DENOISERS[denoiser], degree_share)
         self.denoiser = denoiser

@@ -38,6 +38,7 @@ from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -188,8 +189,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         elif statistics is not None:
             raise InputError("statistics of answers without a question", allowed="question=COLUMN=VALUE")
         require_device(device)
-        if rule not in RULES:
-            raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))
+        require_choice(RULES, rule=rule)
         require_start(start)
         if start is not None and rule != "pool":
             raise InputError("nothing is pooled that a start could join", where=rule, allowed="start with label-pool")

@@ -67,7 +67,7 @@ from graphveil.methods.base.people.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings, require_whole
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.fitted import Fitted
@@ -76,6 +76,7 @@ from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.statement.texts import assumption_of
+from graphveil.runtime.checks import require_choice, require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -136,16 +137,13 @@ class LPGNN(ReportsEstimator[Fitted]):
         backbone: nn.Module | None = None,
         **settings: Unpack[NetworkOptions],
     ) -> None:
-        if denoising not in DENOISINGS:
-            raise InputError(f"denoising {denoising!r} is not known", allowed=", ".join(DENOISINGS))
-        if stand_in not in STAND_INS:
-            raise InputError(f"stand_in {stand_in!r} is not known", allowed=", ".join(STAND_INS))
+        require_choice(DENOISINGS, denoising=denoising)
+        require_choice(STAND_INS, stand_in=stand_in)
         if stand_in != "normal" and epsilon_x is not None:
             raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
         if trimming not in TRIMMINGS or (trimming != "none" and denoising != "hops"):
             raise InputError(f"trimming {trimming!r} with {denoising}", allowed="none, or agreement with hops")
-        if pooling not in POOLINGS:
-            raise InputError(f"pooling {pooling!r} is not known", allowed=", ".join(POOLINGS))
+        require_choice(POOLINGS, pooling=pooling)
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.

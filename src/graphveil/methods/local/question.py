@@ -42,7 +42,7 @@ class QuestionPrivacy(LocalPrivacy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epsilon_x is None or math.isinf(self.epsilon_x):
-            raise InputError(f"epsilon_x = {self.epsilon_x!r}", where="question", allowed="a finite number above 0")
+            raise InputError(f"epsilon_x is {self.epsilon_x!r}", where="question", allowed="a finite number above 0")
 
     @property
     def collects_features(self) -> bool:

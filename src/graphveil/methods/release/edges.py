@@ -26,10 +26,10 @@ from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.methods.base.settings import require_whole
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 

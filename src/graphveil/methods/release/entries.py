@@ -104,7 +104,7 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
     """Refuse ways to make edges that have a name of their own, and idle settings."""
     refuse_idle(given, fixed={"epsilon_x": INFINITE})
     if given.get("edges", _TREES["edges"].default) not in (_TREES["edges"].within or ()):
-        raise InputError(f"edges = {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
+        raise InputError(f"edges is {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
 
 
 def _release(

@@ -54,6 +54,7 @@ from graphveil.methods.release.published import (
 from graphveil.methods.release.publisher import Publisher
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -117,8 +118,7 @@ class HeteroRR(Publisher):
         **settings: Unpack[ReleasedOptions],
     ) -> None:
         for name, value, allowed in (("weights", weights, WEIGHTS), ("pooling", pooling, POOLINGS)):
-            if value not in allowed:
-                raise InputError(f"{name} = {value!r}", allowed=", ".join(allowed))
+            require_choice(allowed, **{name: value})
         self.weights, self.pooling = weights, pooling
         self.privacy = ReleasePrivacy(
             epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share

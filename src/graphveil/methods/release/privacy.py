@@ -25,6 +25,7 @@ from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import NODE_DECLARED_PUBLIC
+from graphveil.runtime.checks import require_choice, require_number
 
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
@@ -61,15 +62,9 @@ class ReleasePrivacy:
         for name in ("epsilon_x", "epsilon_a", "epsilon_y"):
             require_budget(name, getattr(self, name), "what is declared public")
         for name, allowed in (("features", RELEASE_FEATURES), ("edges", (*EDGE_METHODS, CLASS_COUNTS))):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
-        for name in ("tree_share", "count_share"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and 0 < value < 1):
-                raise InputError(f"{name} = {value!r}", allowed="a number above 0 and below 1")
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+            require_choice(allowed, **{name: getattr(self, name)})
+        require_number("(0, 1)", tree_share=self.tree_share, count_share=self.count_share)
+        require_number("(0, 1)", delta=self.delta)
         if self.edges == CLASS_COUNTS and self.protected not in ((), ("edges",)):
             # Groups are public labels, or what public features expect: noise in either would not be in their price.
             raise InputError("class-counts publishes features and labels as they are", allowed="edges protected alone")

@@ -31,6 +31,7 @@ from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, analytic_gau
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR_OF_SCORES
 from graphveil.privacy.statement.unit import USER_FEATURES
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
@@ -305,8 +306,7 @@ def combine(alpha: Tensor | None, beta: Tensor | None, gamma: float) -> Tensor:
     Args:
         alpha, beta, gamma: scores [d], each may be absent where its weight is 0; in [0, 1].
     """
-    if not 0 <= gamma <= 1:
-        raise InputError(f"gamma is {gamma!r}", allowed="a number in [0, 1]")
+    require_number("[0, 1]", gamma=gamma)
     if (gamma > 0 and alpha is None) or (gamma < 1 and beta is None):
         raise InputError(f"gamma {gamma:g} weighs a score that is absent", allowed="importance: 1, sensitivity: 0")
     parts = []

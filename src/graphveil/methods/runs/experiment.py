@@ -29,6 +29,7 @@ from graphveil.methods.runs.result import Cost, Result, Scores, Spent, peak_memo
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
 from graphveil.privacy import Ledger, Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 CEILING = "ceiling"
@@ -80,8 +81,7 @@ def run(
         (['label-pool', 'label-propagation', 'majority'], True)
     """
     entry = find_method(name)
-    if repeats < 1:
-        raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
+    require_whole(1, repeats=repeats)
     # Its trials fit in places of their own, none of which is handed an engine: better refused than left aside.
     if search is not None and engine != LOCAL:
         raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")

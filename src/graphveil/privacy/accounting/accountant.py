@@ -18,6 +18,7 @@ from graphveil.privacy.accounting.gaussian import require_delta, require_positiv
 from graphveil.privacy.statement.assumption import assume
 from graphveil.privacy.statement.guarantee import Guarantee
 from graphveil.privacy.statement.unit import ProtectedUnit, together
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
     Raises:
         InputError: the count is below 1.
     """
-    if count < 1:
-        raise InputError(f"count is {count!r}", allowed="a whole number of at least 1")
+    require_whole(1, count=count)
     # A path of k neighbours leads from one data set to the other, and each step multiplies by at most e^epsilon.
     epsilon, delta = count * guarantee.epsilon, guarantee.delta
     if delta:

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.errors import InputError
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting, special
 
 if TYPE_CHECKING:
@@ -102,12 +102,9 @@ class ChangedSamples(SampledPart):
     name: str = "training"
 
     def __post_init__(self) -> None:
-        for name, high in (("steps", 10**9), ("samples", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
-                raise InputError(f"{name} is {value!r}", where=self.name, allowed=f"an integer in 1..{high}")
-        if not 0.0 < self.rate <= 1.0:
-            raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
+        require_whole(1, 10**9, self.name, steps=self.steps)
+        require_whole(1, 2, self.name, samples=self.samples)
+        require_number("(0, 1]", self.name, rate=self.rate)
 
     @property
     def sensitivity(self) -> float:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from graphveil.errors import InputError
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import special
 
 # Far more than the rounding of the formulas below, far less than anybody would notice.
@@ -34,8 +34,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
         InputError: an argument is outside its range.
     """
     require_positive(sigma=sigma, sensitivity=sensitivity)
-    if not 0.0 <= epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number of at least 0")
+    require_number("[0, inf)", epsilon=epsilon)
     # Only the ratio matters: noise and sensitivity in the same unit, whatever that is.
     shift = sensitivity / sigma
     # Noise so small against the sensitivity that D/s overflows hides nothing.
@@ -157,10 +156,8 @@ def _mills(x: float) -> float:
 def require_positive(**values: float) -> None:
     """Refuse numbers, by name, that are not finite and above 0."""
     for name, value in values.items():
-        if not 0.0 < value < math.inf:
-            raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
+        require_number("(0, inf)", **{name: value})
 
 
 def require_delta(delta: float) -> None:
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_number("(0, 1)", delta=delta)

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from graphveil.errors import InputError
+from graphveil.runtime.checks import is_number
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Whoever wants no protection says so with inf.
 LARGEST_EPSILON: Final = 200.0
@@ -28,7 +29,7 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
         InputError: naming the value and what is allowed.
     """
     # `not value > 0` and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    if not (is_number(value) and value > 0):
         allowed = f"a number above 0, or inf for {public}"
         raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)
     if LARGEST_EPSILON < value < math.inf and not _READING.get():

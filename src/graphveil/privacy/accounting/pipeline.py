@@ -42,6 +42,7 @@ from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples, SampledPart
 from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon, require_delta
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting, special
 
 if TYPE_CHECKING:
@@ -151,10 +152,10 @@ class Hops:
     name: str = "hops"
 
     def __post_init__(self) -> None:
-        _require_count(self.name, "count", self.count)
-        _require_positive(self.name, "sensitivity", self.sensitivity)
+        require_whole(1, None, self.name, count=self.count)
+        require_number("(0, inf)", self.name, sensitivity=self.sensitivity)
         for size in self.sizes:
-            _require_positive(self.name, "a relative size", size)
+            require_number("(0, inf)", self.name, relative_size=size)
         if self.sizes and len(self.sizes) != self.count:
             raise InputError(f"{len(self.sizes)} relative sizes", where=self.name, allowed=f"{self.count}, or none")
 
@@ -201,8 +202,8 @@ class Descent(SampledPart):
     name: str = "training"
 
     def __post_init__(self) -> None:
-        _require_count(self.name, "steps", self.steps)
-        _require_positive(self.name, "sensitivity", self.sensitivity)
+        require_whole(1, None, self.name, steps=self.steps)
+        require_number("(0, inf)", self.name, sensitivity=self.sensitivity)
         if not 0.0 < self.rate <= 1.0:
             raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
 
@@ -332,14 +333,4 @@ def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
         if len(sigmas) != part.noises:
             raise InputError(f"{len(sigmas)} standard deviations", where=part.name, allowed=f"{part.noises}")
         for sigma in sigmas:
-            _require_positive(part.name, "a standard deviation", sigma)
-
-
-def _require_count(where: str, name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} is {value!r}", where=where, allowed="an integer of at least 1")
-
-
-def _require_positive(where: str, name: str, value: float) -> None:
-    if not 0.0 < value < math.inf:
-        raise InputError(f"{name} is {value!r}", where=where, allowed="a finite number above 0")
+            require_number("(0, inf)", part.name, sigma=sigma)

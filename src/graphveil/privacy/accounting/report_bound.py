@@ -30,7 +30,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.errors import InputError
+from graphveil.runtime.checks import require_number
 
 Probabilities = npt.NDArray[np.float64]
 
@@ -70,5 +70,4 @@ def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
 
 
 def _require(epsilon: float) -> None:
-    if not 0 < epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    require_number("(0, inf)", epsilon=epsilon)

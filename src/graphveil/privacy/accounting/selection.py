@@ -37,6 +37,7 @@ from graphveil.privacy.accounting.accountant import RDP_ORDERS, epsilon_of
 from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.source.randomness import Randomness
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class RepeatAndSelect:
     law: str = "logarithmic"
 
     def __post_init__(self) -> None:
-        if self.law not in LAWS:
-            raise InputError(f"law is {self.law!r}", allowed=", ".join(LAWS))
+        require_choice(LAWS, law=self.law)
         if isinstance(self.mean, bool) or not isinstance(self.mean, int | float) or not 1.0 < self.mean <= 1e6:
             raise InputError(f"the mean number of trials is {self.mean!r}", allowed="a number above 1, at most 1000000")
 

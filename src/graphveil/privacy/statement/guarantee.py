@@ -18,6 +18,7 @@ from graphveil.privacy.statement.assumption import Assumption
 from graphveil.privacy.statement.observer import Observer
 from graphveil.privacy.statement.texts import assumption_of, observer_of, unit_of
 from graphveil.privacy.statement.unit import ProtectedUnit
+from graphveil.runtime.checks import is_number
 
 RELATIONS: Final = ("replace", "add/remove")
 MODELS: Final = ("local", "central", "vertical")
@@ -71,9 +72,9 @@ class Guarantee:
         _require_one_of("relation", self.relation, RELATIONS)
         _require_one_of("model", self.model, MODELS)
         # A comparison with NaN is false, so NaN does not pass; `True`, which Python counts as 1, is no number here.
-        if not (_is_number(self.epsilon) and self.epsilon >= 0.0):
+        if not (is_number(self.epsilon) and self.epsilon >= 0.0):
             raise _bad("epsilon", self.epsilon, "a number of at least 0, or inf")
-        if not (_is_number(self.delta) and 0.0 <= self.delta < 1.0):
+        if not (is_number(self.delta) and 0.0 <= self.delta < 1.0):
             raise _bad("delta", self.delta, "a number in [0, 1)")
         if not isinstance(self.assumes, tuple) or not all(isinstance(fact, Assumption) for fact in self.assumes):
             raise _bad("assumes", self.assumes, "a tuple of Assumptions, possibly empty")
@@ -166,7 +167,7 @@ def number_from_json(name: str, value: object) -> float:
     """
     if value == "inf":
         return math.inf
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return float(value)
     raise _bad(name, value, 'a number or "inf"')
 
@@ -203,10 +204,6 @@ def _require_text(name: str, value: object) -> None:
 def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise _bad(name, value, ", ".join(choices))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def paragraph(guarantee: Guarantee) -> str:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from graphveil.errors import InputError
 from graphveil.privacy.statement.codes import Entry, table_of
+from graphveil.runtime.checks import require_whole
 
 Kind = Literal[
     "features",
@@ -87,9 +88,8 @@ class ProtectedUnit:
     words: str = ""
 
     def __post_init__(self) -> None:
-        # `True` is an integer to Python, and 0 units at once would be hidden by anything.
-        if type(self.count) is not int or self.count < 1:
-            raise InputError(f"count is {self.count!r}", where="unit", allowed="a whole number of at least 1")
+        # 0 units at once would be hidden by anything.
+        require_whole(1, None, "unit", count=self.count)
         if self.kind == "together":
             right = len(self.parts) > 1 and all(isinstance(part, ProtectedUnit) for part in self.parts)
         elif self.kind == "other":

@@ -31,6 +31,7 @@ from graphveil.files.outputs import Say
 from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_text, require_lines
 from graphveil.files.writing import writing
 from graphveil.reports.base.files import to_json
+from graphveil.runtime.checks import is_number
 
 #: Paid for by the labels' own epsilon, once.
 OF_LABELS = ("hidden-gradient", "training-labels")
@@ -162,8 +163,7 @@ def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
 
 def is_price(*values: object) -> bool:
     """Return whether each value read from a file is a number or "inf"."""
-    numbers = (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
-    return all(numbers)
+    return all(value == "inf" or is_number(value) for value in values)
 
 
 def _message(row: dict[str, Any], where: str) -> Message:

@@ -54,7 +54,7 @@ class Reader:
 def require_start(start: str | None) -> None:
     """Refuse what is neither None, "public" nor the name of a safetensors file, with InputError."""
     if start is not None and start != PUBLIC and not str(start).endswith(".safetensors"):
-        raise InputError(f"start = {start!r}", allowed="none, public or a .safetensors file")
+        raise InputError(f"start is {start!r}", allowed="none, public or a .safetensors file")
 
 
 def start_name(start: str | None) -> str | None:

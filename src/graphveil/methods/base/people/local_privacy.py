@@ -22,6 +22,7 @@ from graphveil.methods.base.people.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
+from graphveil.runtime.checks import require_choice, require_number
 
 #: The feature mechanisms of the catalogue that devices run.
 FEATURE_MECHANISMS = feature_names()
@@ -52,14 +53,12 @@ class LocalPrivacy:
             remedy = "collect no features at all with epsilon_x = none"
             require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
         require_budget("epsilon_y", self.epsilon_y, "data declared public")
-        if self.mechanism not in FEATURE_MECHANISMS:
-            raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
+        require_choice(FEATURE_MECHANISMS, mechanism=self.mechanism)
+        require_number("(0, 1)", delta=self.delta)
         if self.sampled is None:
             return
         if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
-            raise InputError(f"sampled = {self.sampled!r}", allowed="a whole number from 1 to the number of features")
+            raise InputError(f"sampled is {self.sampled!r}", allowed="a whole number from 1 to the number of features")
         # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
         if self.mechanism not in feature_names_with("sampled"):
             allowed = ", ".join(feature_names_with("sampled"))

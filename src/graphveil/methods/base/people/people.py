@@ -90,7 +90,7 @@ class Records:
             group: a hash of what is public of the graph, by which the very same graph is known again.
         """
         if people not in (None, "same", "other"):
-            raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or leave it out")
+            raise InputError(f"people is {people!r}", where="predict", allowed="same, other, or leave it out")
         count, ids = int(graph.num_nodes), node_names(graph)
         # Declared and not checked, so it stands in the guarantee: who says so wrongly has people report twice.
         if people == "other":

@@ -1,0 +1,54 @@
+"""What a parameter may be; a refusal names it: `dropout is 1.0; allowed: a number in [0, 1)`.
+
+Parameters are passed by the names that users know. NaN lies in no interval, and True, an int to Python, is no number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TypeGuard
+
+from graphveil.errors import InputError
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def require_number(interval: str, where: str | None = None, /, **named: object) -> None:
+    """Raise InputError for what is no number in an interval.
+
+    Args:
+        interval: as mathematics writes it, "(0, 1]" or "[0, inf)".
+
+    >>> require_number("(0, 1]", share=0.0)
+    Traceback (most recent call last):
+    graphveil.errors.InputError: share is 0.0; allowed: a number in (0, 1]
+    """
+    low, high = map(float, interval[1:-1].split(","))
+    for name, value in named.items():
+        inside = is_number(value) and low <= value <= high
+        if not inside or (value == low and interval[0] == "(") or (value == high and interval[-1] == ")"):
+            least = f"{'above' if interval[0] == '(' else 'of at least'} {low:g}"
+            allowed = f"a finite number {least}" if high == math.inf else f"a number in {interval}"
+            raise InputError(f"{name} is {value!r}", where=where, allowed=allowed)
+
+
+def require_whole(low: int, high: int | None = None, where: str | None = None, /, **named: object) -> None:
+    """Raise InputError for what is no whole number in low..high; None: no upper end."""
+    for name, value in named.items():
+        if not is_whole(value) or value < low or (high is not None and value > high):
+            allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
+            raise InputError(f"{name} is {value!r}", where=where, allowed=f"a whole number {allowed}")
+
+
+def require_choice(allowed: Collection[str], /, **named: object) -> None:
+    """Raise InputError for what is none of the texts allowed."""
+    for name, value in named.items():
+        if value not in allowed:
+            raise InputError(f"{name} is {value!r}", allowed=", ".join(allowed))
