@@ -29,7 +29,7 @@ from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.figure import attack_figure, image_figure
 from graphveil.reports.attacks.files import PLAIN, read_attacks
-from graphveil.reports.base.card import write_card
+from graphveil.reports.base.card import pages
 from graphveil.reports.base.figures import png, svg
 from graphveil.reports.base.files import new_folder, sealed, write_bytes
 from graphveil.reports.base.parts import OWN, public_part, write_with_mode
@@ -257,11 +257,12 @@ def keep_for_curator(
 
     def write() -> tuple[Path, ...]:
         with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked_folder(folder, say):
             files = _write_found(results, folder, name)
             card = release_card(load_plain(release), release, lift=read_lift(release), attacks=read_attacks(folder))
-            write_card(card, folder)
+            for file, content in pages(card).items():
+                write_with_mode(folder / file, content)
         return files
 
     return _or_beside(write, results, folder, name, say)
