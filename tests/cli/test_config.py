@@ -128,7 +128,7 @@ WRONG = [
         SMALL + "[settings]\ndropuot = 0.1",
         "run.toml, settings.dropuot: lpgnn has no such setting; allowed: epsilon_x",
     ),
-    (SMALL + "[settings]\ndropout = 1", "run.toml, settings.dropout: dropout = 1.0; allowed: a number in [0, 1)"),
+    (SMALL + "[settings]\ndropout = 1", "run.toml, settings.dropout: dropout is 1.0; allowed: a number in [0, 1)"),
     (SMALL + "[settings]\ndropout = 1", "; change it there, or type --set dropout=VALUE"),
     (SMALL + "[settings]\nepochs = 1.5", "run.toml, settings.epochs: 1.5; allowed: a whole number"),
     (SMALL + '[settings]\nepsilon_y = "none"', "run.toml, settings.epsilon_y: "),

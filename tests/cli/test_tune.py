@@ -96,7 +96,7 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
     ("words", "says"),
     [
         ("lpgnn digits --over hidden=2 --over hidden=4", "hidden is given twice"),
-        ("lpgnn digits --over dropout=0.5,1.5", "dropout = 1.5"),
+        ("lpgnn digits --over dropout=0.5,1.5", "dropout is 1.5"),
         ("solitude social-200 --set steps_x=3", "tune: nothing to try; name settings and values: --over KEY=V1,V2"),
         ("label-pool social-200 --proxy social-100", "label-pool has no setting that is searched by default"),
         ("gap digits --over hops=1,2 --trials 1", "the mean number of trials is 1"),
@@ -105,7 +105,7 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
         ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
         ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
         ("lpgnn digits --over hidden=2:8:lag --sampler tpe", "--over: hidden=2:8:lag; allowed: V1,V2,..., LOW:HIGH or"),
-        ("lpgnn digits --over dropout=0.1:2 --sampler tpe", "dropout = 2.0; allowed: a number in [0, 1)"),
+        ("lpgnn digits --over dropout=0.1:2 --sampler tpe", "dropout is 2.0; allowed: a number in [0, 1)"),
         ("gap digits --over hops=1,2 --sampler tpe", "search on a public graph with --proxy"),
         ("gap digits --over hops=1:2 --sampler random", "allowed: listed values where trials have a price"),
     ],

@@ -154,7 +154,7 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
     with pytest.raises(InputError, match="delta belongs to the gaussian mechanism alone"):
         METHODS["lpgnn"].settle({"delta": 1e-5})
     assert METHODS["lpgnn"].settle({"delta": 1e-5, "mechanism": "gaussian"})["delta"] == 1e-5
-    with pytest.raises(InputError, match=r"delta = 5\.0"):
+    with pytest.raises(InputError, match=r"delta is 5\.0"):
         build_method("lpgnn", {"delta": 5.0, "mechanism": "gaussian"}, 7)
 
 
@@ -171,13 +171,13 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
         ("dprr", {"lambda1": 0.1}, "setting 'lambda1' is not known"),
         ("list-sums", {"rounds": 5}, "setting 'rounds' is not known"),
         ("links", {"reading": "sums"}, "setting 'reading' is not known"),
-        ("link-beliefs", {"reading": "none"}, "reading 'none' is not known; allowed: beliefs, sums, all"),
+        ("link-beliefs", {"reading": "none"}, "reading is 'none'; allowed: beliefs, sums, all"),
         ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
         ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
         ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
         ("solitude", {"denoiser": "blink-soft", "steps_x": 0, "model": "gat"}, "which model gat cannot read"),
         ("link-beliefs", {"blocks": "planted", "reading": "sums"}, "blocks 'planted' with reading sums"),
-        ("solitude", {"denoiser": "nothing"}, "denoiser 'nothing' is not known; allowed: calibration, none"),
+        ("solitude", {"denoiser": "nothing"}, "denoiser is 'nothing'; allowed: calibration, none"),
         ("solitude", {"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
     ],
 )
@@ -204,7 +204,7 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
         (lambda: methods.LabelPropagation(epsilon_y=1.0, start="public"), "start with label-pool"),
         (lambda: methods.Solitude(**SOFT, backbone=Own), "a backbone of your own with denoiser blink-soft"),
         (lambda: methods.DPMLP(epsilon=math.inf, backbone=Own), "own with epsilon = inf; train it in torch"),
-        (lambda: run_of(repeats=0), "repeats = 0; allowed: a whole number of at least 1"),
+        (lambda: run_of(repeats=0), "repeats is 0; allowed: a whole number of at least 1"),
         (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
         (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),
         (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"high": math.inf}), "two finite numbers, low < high"),

@@ -219,7 +219,7 @@ def test_settings_outside_their_range_are_refused(field: str, value: float) -> N
         run("mlp", Calibration())
     with pytest.raises(InputError, match="a complement of 5 entries; allowed: at most the 4 outside"):
         complement_of(Support.of(torch.tensor([[0, 1], [1, 0]]), 3), 5, False, torch.Generator())
-    with pytest.raises(InputError, match=r"^complement = 2.5; allowed: a whole number"):
+    with pytest.raises(InputError, match=r"^complement is 2.5; allowed: a whole number"):
         Calibration(complement=2.5)  # type: ignore[arg-type]
 
 

@@ -41,8 +41,8 @@ def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...]
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "papers"}, f"mode 'papers' is not known; allowed: {', '.join(MODES)}"),
-        ({"aggregator": "gat2"}, "aggregator 'gat2' is not known; allowed: "),
+        ({"mode": "papers"}, f"mode is 'papers'; allowed: {', '.join(MODES)}"),
+        ({"aggregator": "gat2"}, "aggregator is 'gat2'; allowed: "),
         ({"width": 0}, "width = 0; allowed: a whole number from 1 to 1,000,000"),
         ({"republish": 10**30}, "republish = a number of more than 20 digits"),
         ({"epsilon": 0.0}, "epsilon"),

@@ -135,8 +135,8 @@ def test_z_goes_to_the_label_holder_alone_and_the_server_hears_rows_and_rounds()
         ({"combine": "concat"}, "combine = concat in mode all-shares; allowed: mean"),
         ({"republish": 2}, "republish = 2 in mode all-shares; allowed: 1"),
         ({"bits": 17}, "bits = 17 in mode all-shares; allowed: 18"),
-        ({"shared_rate": 0.1}, "shared_rate = 0.1; allowed: on shares, a power of two"),
-        ({"shared_rate": math.inf}, "shared_rate = inf; allowed"),
+        ({"shared_rate": 0.1}, "shared_rate is 0.1; allowed: on shares, a power of two"),
+        ({"shared_rate": math.inf}, "shared_rate is inf; allowed"),
     ],
 )
 def test_what_it_has_no_arithmetic_for_is_refused(option: dict[str, Any], words: str) -> None:

@@ -14,15 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import LabelReports, LatticeReports, MultiBitReports, OneBitReports
-from graphveil.mechanisms.base._validate import (
-    between,
-    delta_from,
-    fits_in_memory,
-    integers,
-    one_of,
-    positive_epsilon,
-    whole,
-)
+from graphveil.mechanisms.base._validate import delta_from, fits_in_memory, integers, positive_epsilon
 from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 
@@ -60,17 +52,8 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
     require_pairs(0, 0)
     with pytest.raises(InputError, match="3 reports for 2 rows of values; allowed: as many of both"):
         require_pairs(3, 2)
-    for refused, message in (
-        (lambda: between(0.0, 1.0, "a share", degree_share=1.5), "degree_share is 1.5; allowed: a share"),
-        (lambda: between(0.0, 1.0, "a share", degree_share=math.nan), "degree_share is nan"),
-        (lambda: whole(1, 9, sampled=10), "sampled is 10; allowed: an integer of at least 1 and at most 9"),
-        (lambda: whole(1, sampled=True), "sampled is True; allowed: an integer of at least 1"),
-        (lambda: whole(1, sampled=2.0), "sampled is 2.0"),
-        (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
-        (lambda: fits_in_memory(10**7, 108, "estimates"), "1,080,000,000 dense numbers; allowed: at most 1,073"),
-    ):
-        with pytest.raises(InputError, match=message):
-            refused()
+    with pytest.raises(InputError, match="1,080,000,000 dense numbers; allowed: at most 1,073"):
+        fits_in_memory(10**7, 108, "estimates")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", None, 1e-13])
