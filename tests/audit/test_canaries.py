@@ -111,7 +111,7 @@ def test_a_target_runs_its_audits_and_an_unknown_one_is_refused() -> None:
     assert not audited["gap"].audits("mechanisms") and "mechanisms" in GROUPS
     results = run_audits("randomized-response", progress=events.append)
     assert [audit.verdict for audit in results] == ["holds", "holds"]
-    assert events == [Progress(0, 1, "audit randomized-response")]
+    assert events == [Progress(done, 2, "audit randomized-response") for done in (0, 1)]
     with pytest.raises(InputError, match="target"):
         run_audits("nothing")
     with pytest.raises(InputError, match="canary"):

@@ -168,11 +168,12 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
         raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *available)))
     group = name if name in GROUPS else ALL
     chosen = [target for target in available.values() if name in (target.name, *GROUPS) and target.audits(group)]
+    runs = [(target.name, audit) for target in chosen for audit in target.audits(group)]
     audits: list[Audit] = []
-    for done, target in enumerate(chosen):
+    for done, (of, audit) in enumerate(runs):
         if progress is not None:
-            progress(Progress(done, len(chosen), f"audit {target.name}"))
-        audits += [audit(seed) for audit in target.audits(group)]
+            progress(Progress(done, len(runs), f"audit {of}"))
+        audits.append(audit(seed))
     return tuple(audits)
 
 
