@@ -132,6 +132,14 @@ def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str
     assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
 
 
+def test_what_the_owner_calls_private_and_no_noise_hides_is_named() -> None:
+    private = replace(SCHEMA, private=("edges", "features", "labels"))
+    assert CuratorPrivacy(1.0).exposed(private) == "features and labels"
+    assert CuratorPrivacy(1.0, unit="node").exposed(private) == ""
+    assert CuratorPrivacy(1.0).exposed(replace(SCHEMA, private=("edges",))) == ""
+    assert "though made declares features and labels private" in CuratorPrivacy(1.0).guarantee(private).sentence()
+
+
 def test_a_directed_entrys_epsilon_is_not_that_of_a_relationship() -> None:
     """At delta 1e-7 epsilon 4 for an entry is 5.89 for an undirected edge, as measured for the published runs."""
     privacy = CuratorPrivacy(4.0, 1e-7, "directed-edge")

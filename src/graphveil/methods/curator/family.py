@@ -18,6 +18,7 @@ import numpy as np
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.load import is_name
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
@@ -131,7 +132,11 @@ class CuratorFamily(Family[Any, Any]):
     def notes(
         self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        return start_notes(settled.get("start"), estimator.kind, graph.schema.name)
+        name, notes = graph.schema.name, start_notes(settled.get("start"), estimator.kind, graph.schema.name)
+        # A named set is public, whatever its schema has experiments protect.
+        open_parts = "" if is_name(name) else estimator.privacy.exposed(graph.schema)
+        warned = f"{name} declares {open_parts} private: NOT protected here, the model may show them"
+        return (warned, *notes) if open_parts else notes
 
     def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
         return estimator.collect(graph, split=split, randomness=randomness)

@@ -407,6 +407,10 @@ class CuratorPrivacy:
         noise_by_part = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
         return pipeline_epsilon((hops, changed), noise_by_part, self.delta)
 
+    def exposed(self, schema: GraphSchema) -> str:
+        """Name what the graph declares private and no noise hides, such as "features and labels"; else ""."""
+        return "" if self.nodes else " and ".join(part for part in schema.private if part != "edges")
+
     def _protected(self, schema: GraphSchema, edges: bool) -> ProtectedUnit:
         unit = self.unit_for(schema)
         if unit == "edge":
@@ -422,8 +426,8 @@ class CuratorPrivacy:
     def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[Assumption, ...]:
         assumed = [assume("node-set-public"), assume("trained-once")]
         if not self.nodes:
-            private = [part for part in schema.private if part != "edges"]
-            declared = f", though {schema.name} declares {' and '.join(private)} private" if private else ""
+            private = self.exposed(schema)
+            declared = f", though {schema.name} declares {private} private" if private else ""
             assumed.append(assume("features-and-labels-open", declared=declared))
             return (*assumed, *self._of_trials(), *self._of_copies())
         assumed.append(assume("joint-privacy"))
