@@ -118,7 +118,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "gcon": Subject(_total, _each(hops=(1, 4), restart=(0.25, 0.75), hidden=(16,)), _EDGES),
     "eclipse": Subject(_total, _each(hops=(1, 2), hidden=(16,), hop_ratio=(2.0,)), _EDGES),
     "caribou": Subject(_total, _each(hops=(1, 4), contraction=(0.4, 0.8), hidden=(16,)), _EDGES),
-    "gap by node": Subject(_by_node, _each(hops=(1,), passes=(40,), hidden=(16, 64)), _NODES, "gap"),
+    "gap by node": Subject(_by_node, _each(hops=(1, 2), passes=(40,), hidden=(16, 64)), _NODES, "gap"),
     "node-sums": Subject(_total, (*_TRAINED, *_each(share_hops=(0.3, 0.7))), _NODES),
     "dp-mlp": Subject(_total, _TRAINED, _NODES),
     "class-counts": Subject(_edges, (), _RELEASES, private_share=0.9),

@@ -10,7 +10,7 @@ from scipy import stats
 
 from graphveil.errors import BudgetError
 from graphveil.federation.core.publication import MOST_SETS, Guessing, NumberedSets, Publication, size_of_sets
-from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.publisher import Publisher, _Keyed
 from graphveil.federation.core.rows import GROUPS, TRAIN
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
@@ -26,6 +26,14 @@ def test_the_noise_of_a_long_message_does_not_repeat() -> None:
     assert len({tuple(block[:64].tolist()) for block in noise}) == 4
     for block in noise[1:]:
         assert abs(float(torch.corrcoef(torch.stack([noise[0], block]))[0, 1])) < 0.02  # 5 deviations: 6e-7
+
+
+def test_a_sampler_that_asks_twice_gets_other_words() -> None:
+    words = _Keyed(MaskKey.fresh(SeededRandomness(0)), "1")
+    again = _Keyed(MaskKey.fresh(SeededRandomness(0)), "1")
+    first, second = words.uint64(8), words.bytes(64)
+    assert len({first.tobytes(), second, words.bytes(64)}) == 3
+    assert (again.uint64(8).tobytes(), again.bytes(64)) == (first.tobytes(), second)
 
 
 def test_every_publication_counts_and_no_more_leave_than_were_paid_for() -> None:

@@ -135,7 +135,7 @@ class GAP(StagedEstimator):
             )
         if settings.get("hops") is None:
             # One sum gains 7.6 points at epsilon 1 on Caltech36, 0.9 in the mean of ten graphs and 1.2 at 2 in that of
-            # five; at 3 it loses 0.2.
+            # five; at 3 it loses 0.2. At node level it gains 1.6 at 2 in the mean of five.
             settings["hops"] = sums_by(epsilon, unit, under_noise=1, without=2)
         if settings.get("hidden") is None:
             settings["hidden"] = width_for(epsilon, unit)

@@ -25,7 +25,7 @@ _PASSES = 10
 _MUCH_NOISE = 3.0
 #: From this epsilon on private training fits its people nearly as closely as training without noise.
 LITTLE_NOISE = 20.0
-#: Up to this epsilon of a relationship a second sum does not pay, and from this one on a third one does.
+#: Up to this epsilon a second sum does not pay; from this one of a relationship on a third one does.
 _SECOND_SUM, _THIRD_SUM = 2.0, 32.0
 #: Columns of features from which on networks have dropout (15 graphs: it costs on 50 and 64, and pays from 500 on).
 _WIDE, WIDE_DROPOUT = 500, 0.5
@@ -223,9 +223,9 @@ def with_least_steps(options: dict[str, Any], epsilon: float) -> dict[str, Any]:
 def sums_by(epsilon: float, unit: str | None, *, under_noise: int, without: int) -> int:
     """Return how many noisy sums there are by default, by the budget alone: 2, `under_noise` up to epsilon 2, where a
     second one takes more from the first than it brings, and `without` from 32 on for a relationship, where a third one
-    is worth its noise. At node level always 2.
+    is worth its noise.
     """
-    if unit != "node" and epsilon <= _SECOND_SUM:
+    if epsilon <= _SECOND_SUM:
         return under_noise
     return without if epsilon >= _THIRD_SUM and unit in (None, "edge", "directed-edge") else 2
 
