@@ -21,6 +21,7 @@ from graphveil.collection.service.intake import Group
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector, room_at
 from graphveil.collection.service.serving import Place, server_of
+from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import ran, served
 
@@ -209,6 +210,17 @@ def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
         assert not done, "answered while nothing was stored"
 
     asyncio.run(asks())
+
+
+def test_who_lost_their_secret_is_not_enrolled_anew(
+    running: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder and a key store that were wiped: the token has been spent for the key that went with them."""
+    words = (token(PEOPLE - 1).hex(), "--task", running.task.hash.hex(), "--as", f"person {PEOPLE - 1}")
+    with served(Collector(running.store)) as url:
+        assert main(["--folder", str(tmp_path / "first"), "enrol", url, *words]) == 0
+        assert main(["--folder", str(tmp_path / "wiped"), "enrol", url, *words]) == 2
+    assert "bad-token" in capsys.readouterr().err
 
 
 def test_buckets_fill_at_their_rate_and_the_oldest_is_forgotten_first() -> None:

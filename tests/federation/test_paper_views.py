@@ -106,3 +106,13 @@ def test_blinds_that_are_missing_are_found() -> None:
             v = next(words for _, label, words in run_.expanded if label == f"V forward 1 {left} h2 N")
             rest = rest - ring.matmul(e, v) - z
         assert is_uniform(rest) if holds else not bool(rest.any())
+
+
+@pytest.mark.parametrize("mode", ["paper", "individual", "guesses"])
+def test_no_share_and_no_masked_number_goes_to_the_server_in_other_modes(mode: str) -> None:
+    by_holder = holdings(3, 64, 6)
+    with pytest.MonkeyPatch.context() as patch:
+        seen = watched(setting_of(by_holder, mode=mode, opened=True), by_holder, patch)
+    kinds = {send.kind for _, send in seen.messages if send.to == "server"}
+    assert kinds <= {"labelled-rows", "validation-rows", "embeddings", "hidden-gradient", "kept-round"}
+    assert mode != "guesses" or not kinds

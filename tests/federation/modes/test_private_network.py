@@ -185,7 +185,7 @@ def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None
     [
         ({"epsilon": math.inf}, "protects nobody"),
         ({"mode": "individual"}, "unit person in mode individual"),
-        ({"unit": "family"}, "'family' is not known"),
+        ({"unit": "family"}, "unit is 'family'"),
         ({"delta": 1e-300}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"epsilon": 0.0}, "epsilon"),

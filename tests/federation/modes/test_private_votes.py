@@ -113,7 +113,7 @@ def test_guarantee_ledger_and_messages_say_what_is_read() -> None:
     ("changes", "words"),
     [
         ({"unit": "publication"}, "with unit person"),
-        ({"degree_bound": -1}, "degree_bound = -1"),
+        ({"degree_bound": -1}, "degree_bound is -1"),
         ({"degree_bound": 10**6}, "degree_bound"),
     ],
 )

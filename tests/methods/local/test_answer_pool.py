@@ -77,8 +77,8 @@ def test_answers_of_friends_are_heard() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon_x": None, "question": "0>=0.5"}, "epsilon_x = None"),
-        ({"epsilon_x": math.inf, "question": "0>=0.5"}, "epsilon_x = inf"),
+        ({"epsilon_x": None, "question": "0>=0.5"}, "epsilon_x is None"),
+        ({"epsilon_x": math.inf, "question": "0>=0.5"}, "epsilon_x is inf"),
         ({"statistics": "1,0"}, "without a question"),
     ],
 )
