@@ -54,9 +54,8 @@ class PrivateSchedule:
 
     def __post_init__(self) -> None:
         Descent(steps=self.steps, rate=self.rate)
-        for name in ("expected_batch", "noise_multiplier", "clip", "learning_rate"):
-            value = getattr(self, name)
-            require_number("(0, inf)", **{name: value})
+        require_number("(0, inf)", expected_batch=self.expected_batch, noise_multiplier=self.noise_multiplier)
+        require_number("(0, inf)", clip=self.clip, learning_rate=self.learning_rate)
         if not 0.01 <= self.noise_multiplier <= 1e6:
             raise NoiseError(
                 f"the noise would be {self.noise_multiplier:.3g} clipping norms (noise_multiplier)",

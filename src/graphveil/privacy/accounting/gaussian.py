@@ -155,8 +155,7 @@ def _mills(x: float) -> float:
 
 def require_positive(**values: float) -> None:
     """Refuse numbers, by name, that are not finite and above 0."""
-    for name, value in values.items():
-        require_number("(0, inf)", **{name: value})
+    require_number("(0, inf)", **values)
 
 
 def require_delta(delta: float) -> None:

@@ -28,7 +28,7 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     Raises:
         InputError: naming the value and what is allowed.
     """
-    # `not value > 0` and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
+    # `value > 0` under a `not`, and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
     if not (is_number(value) and value > 0):
         allowed = f"a number above 0, or inf for {public}"
         raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)

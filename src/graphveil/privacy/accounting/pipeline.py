@@ -204,8 +204,7 @@ class Descent(SampledPart):
     def __post_init__(self) -> None:
         require_whole(1, None, self.name, steps=self.steps)
         require_number("(0, inf)", self.name, sensitivity=self.sensitivity)
-        if not 0.0 < self.rate <= 1.0:
-            raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
+        require_number("(0, 1]", self.name, rate=self.rate)
 
     def event(self, sigma: float) -> DpEvent:
         """The part as a dp-accounting event."""
