@@ -57,7 +57,8 @@ def test_who_was_published_is_known_whatever_the_folder_of_the_prediction_is_cal
     """Renamed, or moved away so that its name is free again, a prediction would be made, and paid for, twice."""
     agreement: Any = SimpleNamespace(hash=hashlib.sha256(b"agreed").digest())
     people = digests_of(["ann", "bob"], bytes(32))
-    with closing(Checkpoints(tmp_path / "may" / "checkpoints", predicting._digest(agreement, "may").hex())) as store:
+    hash = predicting.prediction_hash(agreement.hash, "may").hex()
+    with closing(Checkpoints(tmp_path / "may" / "checkpoints", hash)) as store:
         store.save(1, {"people": people})
     expected = {row.tobytes() for row in people.numpy()}
     assert predicting._published(tmp_path, agreement, "may") == set()

@@ -89,7 +89,7 @@ def predict_party(
             people = People(graph, ids, before, published)
             return predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
-        digest = _digest(agreement, name)
+        digest = prediction_hash(agreement.hash, name)
         with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
             party = Place(agreement, identity, digest, patience, listen, note)
             finished = run_session(party, build, store, ROUNDS, progress, record)
@@ -107,15 +107,15 @@ class Predicted:
     result: Prediction | None
 
 
-def _digest(agreement: Agreement, name: str) -> bytes:
+def prediction_hash(agreement_hash: bytes, name: str) -> bytes:
     """Return what each frame of a prediction holds: no party can take one for a run, or for another prediction."""
-    return hashlib.sha256(b"graphveil/predict/1 " + agreement.hash + name.encode()).digest()
+    return hashlib.sha256(b"graphveil/predict/1 " + agreement_hash + name.encode()).digest()
 
 
 def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
     """Return who was published in all predictions but this one, by digest, whatever their folders are called now."""
     people: set[bytes] = set()
-    mine = _digest(agreement, name).hex()
+    mine = prediction_hash(agreement.hash, name).hex()
     for other in sorted(folder.iterdir()) if folder.is_dir() else ():
         # By what its checkpoints say: a folder that was given another name has published all the same.
         for digest in digests_in(other / "checkpoints"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,17 +13,19 @@ import torch
 
 from graphveil.errors import DataError, InputError, ModelFileError
 from graphveil.federation.core.agreement import FILE
+from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.modes.joined import Prediction
-from graphveil.federation.predicting import Predicted
+from graphveil.federation.predicting import Predicted, prediction_hash
 from graphveil.federation.transport.line import Line
 from graphveil.federation.transport.session import Message
 from graphveil.privacy import SeededRandomness
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.reports.compare.finished import read_finished
 from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile
 from graphveil.reports.federation.prediction import planned_prediction, published_once, write_prediction
 from graphveil.reports.federation.review import agreement_in
@@ -134,3 +138,17 @@ def test_a_finished_prediction_has_a_card_and_pages_take_its_folder(tmp_path: Pa
     assert rewrite(here)["card"] == str(here / "card.md") and len(read_ledger(here / "ledger.json").spends) == 1
     with pytest.raises(ModelFileError, match="nothing finished in"):
         read_finished(here)
+
+
+def test_a_prediction_that_never_finished_is_said_before_the_next_agreement(tmp_path: Path) -> None:
+    """Killed once its people were published, it leaves no outcome: joined anew they pay for the next run alone."""
+    bank = federation(tmp_path) / "bank"
+    before = agreement_in(bank / FILE)
+    here, agreed = keep(bank.parent, "bank", LOG), replace(before, data=before.data + b"# anew")
+    with closing(Checkpoints(here / "checkpoints", prediction_hash(before.hash, "may").hex())) as store:
+        assert paid_earlier(bank, agreed) == []
+        store.publish(2, "ab")
+    assert paid_earlier(bank, before) == []
+    assert ["may, which did not finish, published people" in line for line in paid_earlier(bank, agreed)] == [True]
+    write_prediction(bank, "bank", "may", before, Predicted((), None), seconds=1.0)
+    assert ["did not finish" in line for line in paid_earlier(bank, agreed)] == [False]

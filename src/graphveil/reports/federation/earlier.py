@@ -1,11 +1,12 @@
 """Runs under other agreements in a party's folder: what they cost stays on record, since the same people paid it.
 
 earlier/HASH/                 what the run under the agreement of that hash left: outcome, guarantee, ledger, card
-checkpoints/HASH.published    how far it had published: all there is of a run that never finished
+checkpoints/HASH.published    how far it had published: all there is of a run, or a prediction, that never finished
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from graphveil.errors import GraphveilError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import published_in
 from graphveil.federation.core.guarantees import ledger_of
+from graphveil.federation.predicting import PREDICTIONS, prediction_hash
 from graphveil.files.reading import read_json
 from graphveil.files.writing import sync_folder, writing
 from graphveil.methods.base.storage import DIGESTS
@@ -54,7 +56,8 @@ def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
     """Return a line for each run and prediction under another agreement in a folder that cost its people something."""
     lines: list[str] = []
     finished = {agreement.hash.hex()[:_DIGITS]}
-    for place in (folder, *sorted(folder.glob("predictions/*"))):
+    predictions = sorted((folder / PREDICTIONS).glob("*"))
+    for place in (folder, *predictions):
         for path in (*sorted((place / EARLIER).glob("*")), place):
             hash, file = _agreement_of(path), path / LEDGER
             if hash is None or hash == agreement.hash.hex() or not file.is_file():
@@ -70,6 +73,12 @@ def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
             lines += _costs(what, ledger_of(past.setting, min(rounds, past.setting.publications)))
         else:
             lines.append(f"a run {what} published in {rounds} rounds: of the same people, its epsilon is added")
+    for place in predictions:
+        hashes = {agreement.hash.hex(), *filter(None, map(_agreement_of, (place, *(place / EARLIER).glob("*"))))}
+        ended = {prediction_hash(bytes.fromhex(hash), place.name).hex()[:_DIGITS] for hash in hashes}
+        for hash in sorted(published_in(place / "checkpoints").keys() - ended):
+            what = f"{hash} in {place}, which did not finish,"
+            lines.append(f"a prediction {what} published people who joined: of the same people, its epsilon is added")
     return lines
 
 
@@ -88,4 +97,4 @@ def _agreement_of(folder: Path) -> str | None:
     except (OSError, ValueError, GraphveilError):
         return None
     hash = outcome.get("agreement") if isinstance(outcome, dict) else None
-    return hash if isinstance(hash, str) and len(hash) > _DIGITS and hash.isalnum() else None
+    return hash if isinstance(hash, str) and re.fullmatch("[0-9a-f]{64}", hash) else None
