@@ -122,3 +122,19 @@ def test_a_method_that_the_graph_refuses_is_met_before_any_other_trains(there: T
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: ") and "solitude would protect data that is already public" in answer.err
     assert not Path("compared").exists()
+
+
+@pytest.mark.slow  # whole commands
+def test_a_comparison_goes_on_with_the_same_data_alone(type_in: Terminal, tmp_path: Path) -> None:
+    folder = tmp_path / "clubs"
+    folder.mkdir()
+    facts = 'private = []\nclasses = ["a", "b"]\nrange = [0, 1]\ndirected = false\n'
+    (folder / "graph.toml").write_text(facts)
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"{row},{(row + 2) % 40}\n" for row in range(40)))
+    rows = [f"{row},{row / 40},{'ab'[row % 2]}\n" for row in range(40)]
+    words = ("compare", "mlp", "clubs", "--repeats", 1, "--no-controls", "--epochs", 1, "--out", "compared")
+    for last, code in ((rows[-1], 0), (rows[-1], 0), ("39,0.5,a\n", 2)):
+        (folder / "nodes.csv").write_text("id,x,label\n" + "".join([*rows[:-1], last]))
+        answer = type_in(*words)
+        assert answer.code == code, answer.err
+    assert "the graph has changed since it began; name another folder" in answer.err and answer.out == ""

@@ -14,10 +14,18 @@ import pytest
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.files.outputs import Output
+from graphveil.graphs import social_graph
 from graphveil.reports.base.files import sealed
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
-from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing
+from graphveil.reports.compare.cells import (
+    Cell,
+    Comparison,
+    default_folder,
+    open_folder,
+    require_same_graph,
+    run_missing,
+)
 from graphveil.reports.compare.folder import figure
 from graphveil.reports.compare.rows import Row, tabulate
 from graphveil.reports.compare.sheet import Sheet, called, sheet
@@ -128,6 +136,21 @@ def test_a_folder_with_other_settings_is_refused(tmp_path: Path, change: dict[st
     (tmp_path / "cmp" / "comparison.json").write_text("[1]")
     with pytest.raises(InputError, match=r"comparison\.json: damaged"):
         open_folder(compared(), Output(tmp_path / "cmp"))
+
+
+def test_cells_of_two_states_of_a_graph_are_not_compared(tmp_path: Path) -> None:
+    """Data were mended between two starts of one command: their mean would be over both, without a sign."""
+    graph, text = social_graph(40, average_degree=4, dimension=30, classes=2, seed=1), ""
+    for _ in range(2):
+        open_folder(compared(), output := Output(tmp_path / "cmp"))
+        require_same_graph(output, graph)
+        text = text or (tmp_path / "cmp" / "graph").read_text()
+    assert (tmp_path / "cmp" / "graph").read_text() == text and (tmp_path / "cmp").stat().st_mode & 0o077 == 0
+    graph.y[3] = 1 - graph.y[3]
+    with pytest.raises(InputError, match="the graph has changed since it began"):
+        require_same_graph(output, graph)
+    require_same_graph(Output(tmp_path / "cmp2"), graph)
+    assert (tmp_path / "cmp2" / "graph").read_text()[:64] != text[:64]  # a guess of the graph cannot be tried on both
 
 
 def rows_of(whole: Comparison, **changes: Any) -> list[Row]:

@@ -68,6 +68,7 @@ def compare(
         defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, output)
+        cells.require_same_graph(output, graph)
         choices.settle_threads(speed.threads, graph)
         run = cells.experimenter(
             graph,

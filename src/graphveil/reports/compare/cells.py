@@ -1,13 +1,15 @@
 """A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
 
-A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), and, when all
-cells are there, ``table.md``, ``table.csv``, ``table.json``, ``table.html``, ``figure.png`` and ``figure.svg``.
+A folder holds ``comparison.json`` (what is compared), ``graph`` (a secret key and the graph's fingerprint under it),
+``cells/*.json`` (one finished run each), and, when all cells are there, ``table.md``, ``table.csv``, ``table.json``,
+``table.html``, ``figure.png`` and ``figure.svg``.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, UsedPathError
 from graphveil.files.outputs import Output
-from graphveil.files.reading import read_made_object
+from graphveil.files.reading import read_made_object, read_text
 from graphveil.graphs import Graph
+from graphveil.graphs.value.value import fingerprint
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reports.base.parts import require_paid, require_sum
 from graphveil.reports.base.record import RunRecord
@@ -26,7 +29,7 @@ from graphveil.runtime.progress import ProgressCallback
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
-PLAN_FILE = "comparison.json"
+PLAN_FILE, GRAPH_FILE = "comparison.json", "graph"
 _REMAKE = "delete it to have it rebuilt"
 
 
@@ -129,6 +132,25 @@ def open_folder(comparison: Comparison, folder: Output) -> None:
     """
     check_folder(comparison, folder.path)
     folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
+
+
+def require_same_graph(folder: Output, graph: Graph) -> None:
+    """Refuse to continue a comparison on a graph that has changed since it began: means would be over cells of both.
+
+    Args:
+        folder: as `open_folder` left it.
+    """
+    file = folder.path / GRAPH_FILE
+    before = read_text(file) if file.exists() else None
+    key = secrets.token_hex(32) if before is None else before[:64]
+    line = f"{key} {fingerprint(graph, key.encode()[:64])}\n"
+    if before not in (None, line):
+        raise UsedPathError(
+            f"{folder.path} holds a comparison on other data: the graph has changed since it began",
+            where="--out",
+            remedy="name another folder, which begins anew",
+        )
+    folder.keep(GRAPH_FILE, line)
 
 
 def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
