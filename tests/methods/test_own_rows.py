@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from graphveil.errors import GraphveilError
 from graphveil.graphs import make_graph
-from graphveil.methods import GAP, NodeSums, ProGAP, load_method
+from graphveil.methods import GAP, ClassSums, NodeSums, ProGAP, load_method
 from graphveil.methods.base.storage import answers_file, read_method, save_method
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
@@ -83,6 +84,16 @@ def test_other_people_without_ids_get_no_row_of_those_whose_graph_has_the_same_n
         method.save(tmp_path)
         for graph, answer in ((june, first), (july, second)):
             assert torch.equal(load_method(tmp_path).predict_proba(graph), answer)
+
+
+@pytest.mark.parametrize("name", ["gap", "class-sums"])
+def test_where_edges_are_protected_other_people_get_no_row_of_the_training_either(name: str) -> None:
+    """No leak, as features are open there: but a prediction of one person under the row of another."""
+    start = cm.graph()
+    method = (GAP if name == "gap" else ClassSums)(epsilon=8.0, epochs=2).fit(start, split=cm.split_of(start))
+    assert torch.equal(method.predict_proba(made.changed(start)), method.predict_proba())
+    with pytest.raises(GraphveilError, match=r"made room for 0|only nodes whose sums were published"):
+        method.predict_proba(made.changed(start, x=1 - made.dense(start.x)), randomness=SecureRandomness())
 
 
 @pytest.mark.slow  # trainings

@@ -101,8 +101,10 @@ def test_item_10_a_nodes_own_row_is_its_own(name: str, tmp_path: Path) -> None:
 
 @EDGES
 def test_item_11_inference_is_post_processing_or_metered(name: str, tmp_path: Path) -> None:
-    """Known nodes: answered with the graph sealed, free, saved or not. Other people: refused before they are read."""
-    method, start = audits.fit(name, cm.graph()), cm.graph()
+    """Known by ids: answered with the graph sealed, free, saved or not. Other people: refused before they are read."""
+    plain = cm.graph()
+    start = make_graph(plain.x, plain.edge_index, plain.y, plain.schema, ids=list(range(cm.made.NODES)))
+    method = audits.fit(name, start)
     paid, probabilities = method.ledger, method.predict_proba()
     method.save(tmp_path)
     other = cm.Unreadable(make_graph(start.x, start.edge_index, start.y, cm.made.changed(start, name="others").schema))

@@ -50,9 +50,9 @@ from graphveil.methods.curator.evidence import (
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsOptions, SumsSettings
+from graphveil.methods.curator.stages.queries import is_of
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
-from graphveil.methods.links.collection import people_key
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.logistic import choose_logistic
 from graphveil.models.labels.pool import pool_weights
@@ -297,8 +297,9 @@ class ClassSums(FittedEstimator[FittedSums]):
         """Return class probabilities [n, c] of the nodes that were published; no edge is read. Other nodes are refused:
         their edges would have to be summed, and nobody has paid for that.
         """
-        fitted = self.result
-        if graph is not None and people_key(graph) != fitted.people:
+        fitted, published = self.result, self.published
+        features = None if published is None else published.people.features
+        if graph is not None and not is_of(fitted.people, features, graph):
             raise InputError(
                 "class-sums predicts only nodes whose sums were published",
                 where=graph.schema.name,

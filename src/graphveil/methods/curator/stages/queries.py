@@ -73,9 +73,16 @@ class Answers:
         return f"{people_key(graph)} {fingerprint(graph, self.secret or b'none', ('x', 'edge_index'))}"
 
 
-def are_rows_of(features: FeatureBlock, graph: Graph) -> bool:
-    """Return whether the people of a graph can be those whose features these are; without ids, only by equal ones."""
-    if node_names(graph) is not None:
+def is_of(people: str, features: FeatureBlock | None, graph: Graph) -> bool:
+    """Return whether a graph is of the people of a training; one without ids can be of others, whatever its name.
+
+    Args:
+        people: the training's `people_key`.
+        features: of the training, where they are at hand: without ids, people are known by equal ones.
+    """
+    if people_key(graph) != people:
+        return False
+    if features is None or node_names(graph) is not None:
         return True
     left: Any = as_matrix(features)
     right: Any = as_matrix(read_features(graph))

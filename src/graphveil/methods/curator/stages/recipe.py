@@ -34,7 +34,7 @@ from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
-from graphveil.methods.curator.stages.queries import Answers, are_rows_of, no_room, no_rows, require_queries
+from graphveil.methods.curator.stages.queries import Answers, is_of, no_room, no_rows, require_queries
 from graphveil.methods.curator.stages.stages import Expect, NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.stages.training import (
@@ -319,9 +319,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     # ---- helpers ----
 
     def _is_own(self, graph: Graph) -> bool:
-        """Whether a graph is of the nodes of the training; where nodes are protected, no other gets a row of theirs."""
-        same, published = people_key(graph) == self.result.people, self.published
-        return same and (not self.own_rows or published is None or are_rows_of(published.people.features, graph))
+        """Whether a graph is of the nodes of the training; no other gets a row of theirs."""
+        return is_of(self.result.people, None if self.published is None else self.published.people.features, graph)
 
     @property
     def own_rows(self) -> bool:
