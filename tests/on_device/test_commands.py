@@ -294,6 +294,14 @@ def test_a_limit_is_kept(run: Run, collector: Pretended, data: Path) -> None:
     assert run("spent")[1].endswith("epsilon 1 is spent; 1 left of 2\n")
 
 
+def test_what_was_spent_is_said_where_another_task_is_joined(run: Run, collector: Pretended, data: Path) -> None:
+    """A task that is signed with a new key is another organiser's: without a limit, only the person can add them up."""
+    words = ("enrol", collector.url, *ENROL)
+    assert "have cost" not in run(*words)[1] and run("answer", data)[0] == 0
+    spent = run("spent")[1].rpartition("epsilon ")[2].partition(" ")[0]
+    assert f"\nyour reports have cost epsilon {spent} so far; those to this task are added" in run(*words)[1]
+
+
 def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: Path, home: Path) -> None:
     enrol = ("enrol", collector.url, *ENROL)
     assert run(*enrol, "--limit", "2")[0] == 0

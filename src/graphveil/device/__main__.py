@@ -169,6 +169,9 @@ def _enrol(args: argparse.Namespace) -> Iterator[str]:
     number, joined = _join(home, remote, task, token, Enrolment(args.url, os.urandom(32).hex(), id=id))
     yield from telling.task_lines(task)
     yield f"your secret is kept in {home.place}"
+    # Whoever signs each task with a new key is a new organiser to a device: its person alone can tell that it adds up.
+    if spent := home.ledger().spent:
+        yield f"your reports have cost epsilon {float(spent):g} so far; those to this task are added; see --limit"
     yield f"you are {telling.person_name(number, id)}, from epoch {joined} on; nothing of yours was sent"
 
 
