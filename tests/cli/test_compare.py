@@ -126,15 +126,20 @@ def test_a_method_that_the_graph_refuses_is_met_before_any_other_trains(there: T
 
 @pytest.mark.slow  # whole commands
 def test_a_comparison_goes_on_with_the_same_data_alone(type_in: Terminal, tmp_path: Path) -> None:
-    folder = tmp_path / "clubs"
-    folder.mkdir()
+    data, made = tmp_path / "clubs", tmp_path / "compared"
+    data.mkdir()
     facts = 'private = []\nclasses = ["a", "b"]\nrange = [0, 1]\ndirected = false\n'
-    (folder / "graph.toml").write_text(facts)
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"{row},{(row + 2) % 40}\n" for row in range(40)))
-    rows = [f"{row},{row / 40},{'ab'[row % 2]}\n" for row in range(40)]
+    (data / "graph.toml").write_text(facts)
+    (data / "edges.csv").write_text("source,target\n" + "".join(f"{row},{(row + 2) % 40}\n" for row in range(40)))
+    rows = "".join(f"{row},{row / 40},{'ab'[row % 2]}\n" for row in range(40))
+    (data / "nodes.csv").write_text("id,x,label\n" + rows)
     words = ("compare", "mlp", "clubs", "--repeats", 1, "--no-controls", "--epochs", 1, "--out", "compared")
-    for last, code in ((rows[-1], 0), (rows[-1], 0), ("39,0.5,a\n", 2)):
-        (folder / "nodes.csv").write_text("id,x,label\n" + "".join([*rows[:-1], last]))
-        answer = type_in(*words)
-        assert answer.code == code, answer.err
-    assert "the graph has changed since it began; name another folder" in answer.err and answer.out == ""
+    assert type_in(*words).code == 0
+    # A finished comparison may be shown: nothing in it lets a guess of the graph be checked.
+    assert not (made / "graph").exists()
+    assert "was finished before, on the data as they were then" in type_in(*words).err
+    (made / "table.md").unlink()
+    (made / "graph").write_text("0" * 64 + " of other data\n")
+    answer = type_in(*words)
+    assert answer.code == 2 and answer.out == ""
+    assert "the graph has changed since it began; name another folder" in answer.err

@@ -68,7 +68,10 @@ def compare(
         defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, output)
-        cells.require_same_graph(output, graph)
+        if (output.path / table.MARKDOWN).exists():
+            complain(f"{output.path} was finished before, on the data as they were then; another --out compares anew")
+        else:
+            cells.require_same_graph(output, graph)
         choices.settle_threads(speed.threads, graph)
         run = cells.experimenter(
             graph,
@@ -83,6 +86,7 @@ def compare(
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))
         output.within(lambda path: write(page, path))
+        cells.forget_graph(output)
     answer = table.answer(page, output.path, data=data)
     emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.notice)
 

@@ -1,8 +1,8 @@
 """A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
 
-A folder holds ``comparison.json`` (what is compared), ``graph`` (a secret key and the graph's fingerprint under it),
-``cells/*.json`` (one finished run each), and, when all cells are there, ``table.md``, ``table.csv``, ``table.json``,
-``table.html``, ``figure.png`` and ``figure.svg``.
+A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), until all cells are
+there ``graph`` (the graph's fingerprint and its key, by which a guess of the graph could be checked), and then
+``table.md``, ``table.csv``, ``table.json``, ``table.html``, ``figure.png`` and ``figure.svg``.
 """
 
 from __future__ import annotations
@@ -151,6 +151,11 @@ def require_same_graph(folder: Output, graph: Graph) -> None:
             remedy="name another folder, which begins anew",
         )
     folder.keep(GRAPH_FILE, line)
+
+
+def forget_graph(folder: Output) -> None:
+    """Take the fingerprint of the graph away: a comparison that is finished may be shown to others."""
+    (folder.path / GRAPH_FILE).unlink(missing_ok=True)
 
 
 def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
