@@ -25,7 +25,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,6 +87,7 @@ class Outcome:
     result: str
     times: int = 1
     why: str = ""
+    killed: Counter[str] = field(default_factory=Counter)
 
 
 class Wrong(Exception):
@@ -140,7 +142,7 @@ class Run:
 
     def __init__(self, setting: Setting, mode: str, epsilon: str, proxy: SlowLine, folder: Path) -> None:
         self.setting, self.mode, self.epsilon, self.proxy, self.folder = setting, mode, epsilon, proxy, folder
-        self.times = 0
+        self.killed: Counter[str] = Counter()
         self.ports: dict[str, int] = {}
         self.parties: dict[str, Party] = {}
 
@@ -287,14 +289,15 @@ def kills(run: Run, rng: random.Random, *, times: int) -> str:
     """
     run.start()
     first = rng.randrange(len(NAMES))
-    for run.times in range(times + 1):
+    for number in range(times + 1):
         more = run.logged() + (rng.randrange(_FAR) if rng.random() < _STARTED else 0)
         run.until(partial(lambda more: run.logged() >= more or run.any_over(), more), f"{more} messages further")
         time.sleep(rng.uniform(0, 0.5))
-        if run.any_over() or run.times == times:
+        if run.any_over() or number == times:
             break
-        party = run.parties[NAMES[(first + run.times) % len(NAMES)]]
+        party = run.parties[NAMES[(first + number) % len(NAMES)]]
         party.kill()
+        run.killed[party.name] += 1
         time.sleep(rng.uniform(0, 1))
         party.start(patience=run.setting.patience)
     # Who is killed when the others have left waits in vain, and all start once more.
@@ -370,17 +373,19 @@ class Case:
     do: Callable[[Run, random.Random], str]
     times: int = 1
     init: str = "right"
+    number: int = 0
 
     def __call__(self) -> Outcome:
         name, began, why = f"{self.fault}, {self.mode}, epsilon {self.epsilon}", time.monotonic(), ""
         with running(self.setting, self.mode, self.epsilon, self.init) as run:
             try:
-                result = self.do(run, random.Random(name))
+                result = self.do(run, random.Random(f"{name}, {self.number}"))
             except Wrong as error:
                 result, why = WRONG, f"{name}: {error}"
             seconds = time.monotonic() - began
-            print(f"{name}: {result}, {run.times or self.times} times, {seconds:.0f} s {why}", file=sys.stderr)
-        return Outcome(self.fault, self.mode, result, run.times or self.times, why)
+            times = run.killed.total() or self.times
+            print(f"{name}: {result}, {times} times, {dict(run.killed)}, {seconds:.0f} s {why}", file=sys.stderr)
+        return Outcome(self.fault, self.mode, result, times, why, run.killed)
 
 
 def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
@@ -388,7 +393,7 @@ def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
     of = partial(Case, setting)
     for number, first in enumerate(range(0, times, each)):
         few, epsilon = min(each, times - first), ("inf", "4")[number % 2]
-        yield of("a party is killed", mode, epsilon, partial(kills, times=few), times=few)
+        yield of("a party is killed", mode, epsilon, partial(kills, times=few), few, number=number)
     for who, cut in (("server", "from the server"), ("holder1", "between holders")):
         for patience, words in ((0.5, "longer"), (2.0, "shorter")):
             do = partial(partition, who=who, patience=patience * setting.partition)
@@ -425,9 +430,17 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for fault in dict.fromkeys(outcome.fault for outcome in outcomes):
         of = [outcome for outcome in outcomes if outcome.fault == fault]
-        counts = [sum(each.times for each in of if each.result == result) for result in (RIGHT, STOPPED, WRONG)]
-        yield f"| {fault} | {' | '.join(str(count) for count in (sum(counts), *counts))} |"
+        yield _row(fault, ((each.result, each.times) for each in of))
+        for name in sorted(sum((each.killed for each in of), Counter())):
+            yield _row(f"of these {name}", ((each.result, each.killed[name]) for each in of))
     yield from (f"| {fault} | tests/{where} | | | |" for fault, where in TESTED.items())
+
+
+def _row(head: str, ends: Iterable[tuple[str, int]]) -> str:
+    counts: Counter[str] = Counter()
+    for result, times in ends:
+        counts[result] += times
+    return f"| {head} | {counts.total()} | {' | '.join(str(counts[result]) for result in (RIGHT, STOPPED, WRONG))} |"
 
 
 def main() -> None:
