@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -56,7 +57,7 @@ class Advice:
         trust: who is trusted; rule: the rule that fits, or None where none does. facts: what was looked at.
         epsilon: advised, asked for, or the answer to a goal; None where nothing is spent.
         adversary: what somebody who sees the results may know, in words; None where nothing is spent.
-        alike: what was measured on the graphs most like this one.
+        measured: what was measured of all methods of the trust on the graphs most like this one, whatever the epsilon.
         rehearsal: what the method brought at that epsilon; None: not rehearsed. on: what it was rehearsed on.
         reached: the answer to a goal, or None. seconds: that all of it took.
     """
@@ -66,7 +67,7 @@ class Advice:
     facts: PublicFacts
     epsilon: float | None
     adversary: str | None
-    alike: tuple[Cell, ...]
+    measured: tuple[Cell, ...]
     rehearsal: Rehearsal | None
     on: str
     reached: Reached | None
@@ -77,11 +78,15 @@ class Advice:
         return {} if self.rule is None else self.rule.choice(self.epsilon)
 
     @property
-    def measured(self) -> tuple[Cell, ...]:
-        """All that was measured on the graphs most like this one, whatever the epsilon."""
-        alike = [cell.graph for cell in self.alike]
-        every = () if self.rule is None or self.rule.panel is None else cells(self.rule.panel)
-        return tuple(cell for cell in every if cell.graph in alike)
+    def alike(self) -> tuple[Cell, ...]:
+        """The method's lift on each of those graphs, at the nearest epsilon that was measured there."""
+        if self.rule is None or self.epsilon is None:
+            return ()
+        lifts = [cell for cell in self.measured if cell.method == self.rule.method and not math.isnan(cell.lift)]
+        # Epsilons are compared as ratios: from 1 to 2 is as far as from 4 to 8.
+        apart = {cell: abs(math.log(cell.epsilon / self.epsilon)) for cell in lifts}
+        graphs = dict.fromkeys(cell.graph for cell in lifts)
+        return tuple(min((cell for cell in lifts if cell.graph == graph), key=apart.__getitem__) for graph in graphs)
 
     @property
     def expected(self) -> Band | None:
@@ -146,11 +151,19 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
     # A federation has no rehearsal here: it would take all its parties.
     if worlds:
         reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, request, epsilon, progress)
-    alike: tuple[Cell, ...] = ()
-    if rule.panel is not None:
-        alike = most_alike(rule.panel, epsilon, nodes=facts.nodes, classes=facts.classes, degree=facts.degree)
-    words = _adversary(rule, graph, epsilon)
-    return Advice(trust, rule, facts, epsilon, words, alike, rehearsal, on, reached, time.perf_counter() - began)
+    words, measured = _adversary(rule, graph, epsilon), _measured(rule, facts)
+    return Advice(trust, rule, facts, epsilon, words, measured, rehearsal, on, reached, time.perf_counter() - began)
+
+
+def _measured(rule: Rule, facts: PublicFacts) -> tuple[Cell, ...]:
+    """Return what was measured of each method beside a rule on the graphs most like this one, those first."""
+    every = () if rule.panel is None else cells(rule.panel)
+    found: list[Cell] = []
+    for method in dict.fromkeys(cell.method for cell in every):
+        of = [cell for cell in every if cell.method == method]
+        for graph in most_alike(of, nodes=facts.nodes, classes=facts.classes, degree=facts.degree):
+            found += (cell for cell in of if cell.graph == graph)
+    return tuple(found)
 
 
 def _rehearsed(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -105,8 +105,13 @@ GRAPHS: Final[Mapping[str, Kind]] = MappingProxyType({name: Kind(*facts) for nam
 
 @dataclass(frozen=True)
 class Cell:
-    """A measured lift, in points, and accuracy, in percent, on a graph of the panel; None: the lift alone is listed."""
+    """A measured lift, in points, and accuracy, in percent, of a method on a graph of the panel.
 
+    Attributes:
+        lift: NaN where no control was measured. accuracy: None where the lift alone is listed.
+    """
+
+    method: str
     graph: str
     epsilon: float
     lift: float
@@ -124,34 +129,28 @@ class Cell:
 def cells(table: str) -> tuple[Cell, ...]:
     """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
     return tuple(
-        Cell(graph, float(epsilon), *figures)
-        for graph, measured in _PANEL["measured"][table].items()
+        Cell(method, graph, float(epsilon), *figures)
+        for method, graphs in _PANEL["measured"][table].items()
+        for graph, measured in graphs.items()
         for epsilon, figures in measured.items()
     )
 
 
 def most_alike(
-    table: str, epsilon: float, *, nodes: int, classes: int, degree: float | None, most: int = 3
-) -> tuple[Cell, ...]:
-    """Return what was measured on the graphs that are most like another, each at the nearest epsilon measured there.
+    measured: Iterable[Cell], *, nodes: int, classes: int, degree: float | None, most: int = 3
+) -> tuple[str, ...]:
+    """Return the graphs on which something was measured that are most like another, the nearest first.
 
     Graphs are alike whose people, contacts and classes are about as many (distances of their logarithms).
 
     Args:
-        table: as of `cells`.
         degree: contacts of a person, or None where that is not public: then it does not count.
     """
-    nearest: dict[str, Cell] = {}
-    for cell in cells(table):
-        # Epsilons are compared as ratios: from 1 to 2 is as far as from 4 to 8.
-        best = nearest.get(cell.graph)
-        if best is None or abs(math.log(cell.epsilon / epsilon)) < abs(math.log(best.epsilon / epsilon)):
-            nearest[cell.graph] = cell
 
-    def distance(cell: Cell) -> float:
-        kind = GRAPHS[cell.graph]
+    def distance(graph: str) -> float:
+        kind = GRAPHS[graph]
         # People count half: what a graph is like depends less on its size than on contacts and classes.
         apart = abs(math.log(kind.nodes / nodes)) / 2 + abs(math.log(kind.classes / classes))
         return apart + (0.0 if degree is None else abs(math.log(kind.degree / max(degree, 0.5))))
 
-    return tuple(sorted(nearest.values(), key=distance)[:most])
+    return tuple(sorted(dict.fromkeys(cell.graph for cell in measured), key=distance)[:most])
