@@ -23,9 +23,9 @@ from graphveil.methods.registry import METHODS
 from graphveil.studio.choices import ATTACKS, choices
 from graphveil.studio.commands import FLAGS, Commands, line_of
 from graphveil.studio.models import Query, Start
-from graphveil.studio.prices import price_of
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import Root
+from graphveil.studio.service import price_of
 
 ENDS = "; the file alone shows the value"
 
@@ -68,8 +68,8 @@ POSTGRES = "postgresql://me@db.example:5432/town"
          "--out runs/town-class-sums-20270131-090000"),
         ({"job": "release", "data": "name:cora", "method": "heterorr", "settings": {"epsilon_a": 2}},
          "release heterorr cora --epsilon-a 2 --out runs/cora-heterorr-release-20270131-090000"),
-        ({"job": "attack", "run": "runs/one", "attack": "lira", "shadows": 8, "truth": "town"},
-         "attack runs/one --attack lira --truth town --shadows 8"),
+        ({"job": "attack", "run": "runs/one", "attack": "lira", "seed": 8, "truth": "town"},
+         "attack runs/one --attack lira --truth town --seed 8"),
         ({"job": "import", "source": "graph.graphml", "folder": "new"}, "data import graph.graphml --out new"),
         ({"job": "import", "source": POSTGRES, "folder": "new", "nodes_query": "SELECT 1", "edges_query": "SELECT 2"},
          f"data import {POSTGRES} --nodes-query SELECT 1 --edges-query SELECT 2 --out new"),

@@ -89,6 +89,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
         "measured on public graphs like yours: cora, cora-ml and citeseer", "Right predictions of 100", "Lift:"
     )
     assert browser.ask("return document.querySelectorAll('.chart:has(.area):has(table)').length") == 3
+    follows(officer, int(place) - 4)
     officer.presses("More settings")
     assert browser.ask("return document.querySelector('[data-key=epsilon]').value") == "2"
     officer.fills_in("epochs", "60")
@@ -125,6 +126,39 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     reviewed(officer, run, seen)
     # The browser has nothing to say: no policy is broken, nothing is absent.
     assert browser.complaints() == []
+
+
+def follows(officer: Officer, place: int) -> None:
+    """Marks and readings of all charts follow the slider, and say what the tables behind them say."""
+    marks = "return [...document.querySelectorAll('.mark')].map(one => one.getAttribute('x1'))"
+    assert len(before := officer.browser.ask(marks)) == 3
+    officer.sees("citeseer: 72.6 to 84.4 at epsilon 2", "citeseer: 0.5 to 5.0 at epsilon 2")
+    rows = "return [...document.querySelectorAll('.chart tbody tr')].map(one => one.textContent)"
+    table = [row for row in officer.browser.ask(rows) if row.startswith("measured")]
+    # What was measured at an epsilon beyond the slider is in the table, and ends the area.
+    assert [row.partition("citeseer")[2] for row in table if "45" in row] == ["4576.988.6", "454.813.4"]
+    officer.fills("input[type=range]", str(place + 2))
+    officer.sees("citeseer: 74.1 to 85.8 at epsilon 3", "epsilon 3 for one edge")
+    after = officer.browser.ask(marks)
+    assert len(set(after)) == 1 and set(after).isdisjoint(before)
+    officer.fills("input[type=range]", str(place))
+    officer.sees("citeseer: 72.6 to 84.4 at epsilon 2", "epsilon 2 for one edge")
+
+
+def test_every_measured_method_has_its_own_bands_and_no_other_unit(server: Server, officer: Officer) -> None:
+    officer.come(server.start())
+    officer.presses("digits")
+    officer.presses("Say whom you trust")
+    officer.presses("A curator, who trains")
+    officer.presses("Choose another method")
+    officer.fills("#method", "gap")
+    officer.presses("Choose the budget")
+    officer.sees("cora, cora-ml and citeseer: 71.7 to 80.5 at epsilon 4", "-1.8 to -0.4 at epsilon 4")
+    officer.fills_in("What shall be hidden (unit)", "node")
+    officer.sees("caltech")
+    assert "cora-ml" not in officer.text("#body")
+    officer.fills_in("What shall be hidden (unit)", "k-edges")
+    officer.sees("This method was not measured on graphs like yours.")
 
 
 def reviewed(officer: Officer, run: Path, seen: Path) -> None:

@@ -112,7 +112,6 @@ class Commands:
         yield from ("plan", method.name, *self._data(work))
         yield from self._settings(method, work.settings, FLAGS)
         yield from _options(("--want", work.want), ("--degree", work.degree), ("--seed", work.seed))
-        yield from self._pilot(work)
         yield from _options(("--private-share", work.private_share))
 
     def _compare_runs(self, work: Work) -> Iterator[str]:
@@ -123,7 +122,8 @@ class Commands:
         method = _method(work.method)
         yield from ("train", method.name, *self._data(work))
         yield from self._settings(method, work.settings, FLAGS)
-        yield from _repetition(work)
+        yield from _options(("--seed", work.seed), ("--repeats", work.repeats), ("--split", work.split))
+        yield from _options(("--no-controls", not work.controls), ("--reproducible-noise", work.reproducible_noise))
         yield from _options(("--private-share", work.private_share))
 
     def _release(self, work: Work) -> Iterator[str]:
@@ -142,8 +142,7 @@ class Commands:
     def _attack(self, work: Work) -> Iterator[str]:
         yield from ("attack", self.root.word(_required(work.run, "run")), "--attack", _required(work.attack, "attack"))
         truth = None if work.truth is None else self._source(work.truth)
-        yield from _options(("--truth", truth), ("--nodes", work.nodes), ("--shadows", work.shadows))
-        yield from _options(("--seed", work.seed), ("--data-root", self.data_root))
+        yield from _options(("--truth", truth), ("--seed", work.seed), ("--data-root", self.data_root))
 
     def _import(self, work: Work) -> Iterator[str]:
         yield from ("data", "import", self._address(_required(work.source, "source")))
@@ -183,9 +182,6 @@ class Commands:
     def _data(self, work: Work) -> list[str]:
         where = [] if self.data_root is None else ["--data-root", str(self.data_root)]
         return [self._source(_required(work.data, "data")), *where]
-
-    def _pilot(self, work: Work) -> Iterator[str]:
-        yield from _options(("--pilot", None if work.pilot is None else self._source(work.pilot)))
 
     def _source(self, data: str) -> str:
         name = data.removeprefix(NAMED)
@@ -236,11 +232,6 @@ def _typed(option: Option, text: str) -> object:
         return {"true": True, "false": False}[text] if option.type is bool else option.type(text)
     except (KeyError, ValueError):
         return text
-
-
-def _repetition(work: Work) -> Iterator[str]:
-    yield from _options(("--seed", work.seed), ("--repeats", work.repeats), ("--split", work.split))
-    yield from _options(("--no-controls", not work.controls), ("--reproducible-noise", work.reproducible_noise))
 
 
 def _options(*options: tuple[str, str | float | Path | None]) -> Iterator[str]:

@@ -41,14 +41,11 @@ class Work(Strict):
     method: Word | None = None
     settings: dict[str, Setting] = Field({}, max_length=60, description="Of the method, epsilons and delta among them.")
     want: Word | None = Field(None, description="A goal: accuracy=0.8 or lift=0.02.")
-    pilot: Data | None = None
     degree: float | None = Field(None, gt=0, lt=1e6)
     runs: list[Data] = Field([], max_length=50)
     run: Data | None = None
     attack: Word | None = None
     truth: Data | None = None
-    nodes: int | None = Field(None, description="Of an attack: how many.")
-    shadows: int | None = Field(None, ge=4)
     seed: int | None = Field(None, ge=0)
     repeats: int | None = Field(None, ge=1, le=100)
     split: Word | None = None

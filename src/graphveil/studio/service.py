@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
@@ -33,7 +33,6 @@ from graphveil.studio.choices import choices
 from graphveil.studio.commands import SPENDING, Commands, line_of
 from graphveil.studio.events import events
 from graphveil.studio.jobs import Jobs, ended_in, warnings_in
-from graphveil.studio.prices import price_of
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
 from graphveil.studio.store import OPEN, Job
@@ -279,6 +278,13 @@ class Studio:
         if len(saving.model_dump_json()) > 64 << 10:
             raise Refusal("too-large", "more than 64 kB of choices")
         return models.Saved(version=self.store.save(saving.version, saving.saved), saved=saving.saved)
+
+
+def price_of(work: models.Work, plan: Mapping[str, Any]) -> str:
+    """Return the sentence for the button of what would be trained or released, by the command's plan of it."""
+    void = "" if work.reproducible_noise is None else "VOID, this protects nobody (reproducible noise): "
+    times = "" if work.repeats in (None, 1) else f"{work.repeats} trainings, each of which spends: "
+    return f"{void}{times}{plan['method']} on {plan['data']}: {plan['guarantee_sentence']}"
 
 
 def page_routes() -> APIRouter:

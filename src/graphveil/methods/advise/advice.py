@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -21,7 +22,7 @@ from graphveil.methods.advise.rehearsal import (
     rehearse,
     worlds_of,
 )
-from graphveil.methods.advise.rules import TRUSTS, Cell, Rule, cells, most_alike, rule_for
+from graphveil.methods.advise.rules import RULES, TRUSTS, Cell, Rule, cells, most_alike, rule_for
 from graphveil.methods.registry import METHODS, plan
 from graphveil.privacy.accounting.guessing import adversary, guesses_about
 from graphveil.runtime.progress import ProgressCallback
@@ -80,7 +81,7 @@ class Advice:
     @property
     def alike(self) -> tuple[Cell, ...]:
         """The method's lift on each of those graphs, at the nearest epsilon that was measured there."""
-        if self.rule is None or self.epsilon is None:
+        if self.rule is None or self.rule.panel is None or self.epsilon is None:
             return ()
         lifts = [cell for cell in self.measured if cell.method == self.rule.method and not math.isnan(cell.lift)]
         # Epsilons are compared as ratios: from 1 to 2 is as far as from 4 to 8.
@@ -156,14 +157,18 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
 
 
 def _measured(rule: Rule, facts: PublicFacts) -> tuple[Cell, ...]:
-    """Return what was measured of each method beside a rule on the graphs most like this one, those first."""
-    every = () if rule.panel is None else cells(rule.panel)
-    found: list[Cell] = []
-    for method in dict.fromkeys(cell.method for cell in every):
-        of = [cell for cell in every if cell.method == method]
-        for graph in most_alike(of, nodes=facts.nodes, classes=facts.classes, degree=facts.degree):
-            found += (cell for cell in of if cell.graph == graph)
-    return tuple(found)
+    """Return what was measured of each method of a rule's trust and each unit, on the graphs most like this one."""
+    of: dict[tuple[str, str | None], list[Cell]] = defaultdict(list)
+    for panel in dict.fromkeys(other.panel for other in RULES if other.trust == rule.trust and other.panel):
+        for cell in cells(panel):
+            of[cell.method, cell.unit].append(cell)
+    return tuple(
+        cell
+        for listed in of.values()
+        for graph in most_alike(listed, nodes=facts.nodes, classes=facts.classes, degree=facts.degree)
+        for cell in listed
+        if cell.graph == graph
+    )
 
 
 def _rehearsed(

@@ -109,6 +109,7 @@ class Cell:
 
     Attributes:
         lift: NaN where no control was measured. accuracy: None where the lift alone is listed.
+        unit: what the epsilon protects; None where all methods of the trust have the same.
     """
 
     method: str
@@ -116,6 +117,7 @@ class Cell:
     epsilon: float
     lift: float
     accuracy: float | None = None
+    unit: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -129,7 +131,7 @@ class Cell:
 def cells(table: str) -> tuple[Cell, ...]:
     """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
     return tuple(
-        Cell(method, graph, float(epsilon), *figures)
+        Cell(method, graph, float(epsilon), *figures, unit=_PANEL["units"].get(table))
         for method, graphs in _PANEL["measured"][table].items()
         for graph, measured in graphs.items()
         for epsilon, figures in measured.items()

@@ -1,7 +1,7 @@
 /** Step 3: how much may be learned about one unit, in people's words; what that leaves; and the goal first. */
 
 import * as api from "./api.js";
-import { band, spread } from "./charts.js";
+import { at, band, spread } from "./charts.js";
 import { el, facts, more, note } from "./dom.js";
 import { count } from "./numbers.js";
 import { acts, button, field, files, fill, hint, list, p, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
@@ -18,7 +18,7 @@ export function render(body, app) {
   const method = app.method();
   // Whether a connection or a whole person is hidden is the first decision, before any epsilon.
   const first = ({ key, allowed }) => key === "unit" && ["edge", "node"].every((name) => allowed.includes(name));
-  // Of charts on which the first budget is marked.
+  // Of charts on which the budget is marked, where it is the only one.
   const marks = [];
   let wait = 0;
   const replan = (delay = 500) => {
@@ -32,8 +32,8 @@ export function render(body, app) {
   const draw = () => {
     marks.length = 0;
     return fill(bands, "Looking for what is known.", () => evidence(app, marks), (parts) => {
-      const [[, epsilon] = []] = app.budgets();
-      for (const mark of epsilon ? marks : []) mark(epsilon);
+      const [[, epsilon] = [], ...others] = app.budgets();
+      for (const mark of epsilon && !others.length ? marks : []) mark(epsilon);
       return parts;
     });
   };
@@ -43,12 +43,11 @@ export function render(body, app) {
     goal,
     el("h2", {}, "How much may be learned?"),
     form(app, replan, again, first),
-    app.budgets().map(([key, epsilon], place) => slider(app, key, epsilon, replan, place ? [] : marks)),
+    app.budgets().map(([key, epsilon], _, all) => slider(app, key, epsilon, replan, all.length > 1 ? [] : marks)),
+    el("h2", {}, "What it may be good for"), bands,
     more("More settings", hint("What is left empty is as advised. All of it stands in config.toml and in the command."), form(app, replan, again, (one) => !first(one))),
     el("h2", {}, "What this promises"), plan,
-    el("h2", {}, "What it may be good for"), bands,
   );
-  if (!method.budgets.length) body.prepend(note("care", `${method.name} protects nothing: it has no budget.`));
   replan(0);
   return () => {
     clearTimeout(wait);
@@ -155,7 +154,9 @@ async function evidence(app, marks) {
   const past = goal?.job ? api.get(`jobs/${goal.job}`).catch(() => null) : null;
   const [{ answer }, runs, job] = await Promise.all([advice(data), finished(app), past]);
   const entry = answer.advice.find((one) => one.trust === trust);
-  const measured = method === entry?.method ? entry.measured : [];
+  const unit = settings?.unit ?? app.method().settings.find((one) => one.key === "unit")?.default ?? "edge";
+  const apply = (one) => one.method === method && [null, unit].includes(one.unit) && app.budgets().length === 1;
+  const measured = entry.measured.filter(apply);
   // Of the same unit of privacy alone: one person and one connection share no axis.
   const own = runs.filter((run) => run.data === app.named() && run.method === method && Number.isFinite(run.epsilon)
     && (run.settings?.unit ?? null) === (settings?.unit ?? null));
@@ -168,14 +169,16 @@ async function evidence(app, marks) {
   };
   const rowsOf = (what) => {
     const seen = measured.filter((one) => typeof one[what] === "number");
+    const graphs = [...new Set(seen.map((one) => one.graph))];
+    const lines = graphs.map((name) => seen.filter(({ graph }) => graph === name).map((one) => ({ epsilon: one.epsilon, low: one[what], high: one[what] })));
     const epsilons = [...new Set(seen.map((one) => one.epsilon))].sort((a, b) => a - b);
     const alike = epsilons.map((epsilon) => {
-      const values = seen.filter((one) => one.epsilon === epsilon).map((one) => one[what]);
+      const values = lines.map((line) => at(line, epsilon)?.low).filter(Number.isFinite);
       return { epsilon, low: Math.min(...values), high: Math.max(...values) };
     });
     const tried = goal?.what === what ? (job?.answer?.reached?.tried ?? []) : [];
     return [
-      { name: `measured on public graphs like yours: ${list([...new Set(seen.map((one) => one.graph))])}`, points: alike },
+      { name: `measured on public graphs like yours: ${list(graphs)}`, points: alike },
       { name: "rehearsed on made graphs", kind: "own", points: tried.map(({ epsilon, low, high }) => ({ epsilon, low: 100 * low, high: 100 * high })) },
       { name: "finished runs on these data", kind: "done", points: own.filter((run) => run[what]).map((run) => ({ epsilon: run.epsilon, ...band(run[what]) })) },
     ];
@@ -188,9 +191,9 @@ async function evidence(app, marks) {
       [{ name: "finished runs on these data", kind: "done", points: tries }], { digits: 2, ends: [0.5, 1] }),
   ].flat();
   const words = measured.length
-    ? "Other graphs are experience and no promise; where nothing is drawn, nothing was measured."
+    ? "Other graphs are experience and no promise; lines between measured epsilons are straight, and where nothing is drawn, nothing was measured."
     : "This method was not measured on graphs like yours. Name a goal above to have it rehearsed on made graphs.";
-  return [p(words), parts];
+  return [p(words), el("div", { class: "row" }, parts)];
 }
 
 /** "I need 80%": a job that rehearses until it knows the smallest epsilon, or that there is none. */

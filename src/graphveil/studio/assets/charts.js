@@ -1,7 +1,7 @@
 /** Two kinds of charts, one unit an axis: ranges beside each other, and what is expected at which epsilon. SVG prints, and can be taken away. */
 
 import { el, table } from "./dom.js";
-import { behind } from "./parts.js";
+import { behind, short } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** What a drawing takes from the style of the page, when it leaves the page. */
@@ -30,6 +30,16 @@ function ticksOf(low, high) {
 
 /** A measure {mean, low, high} as a row of a chart has it: shares times a hundred, others as they are. */
 export const band = ({ mean, low, high }, times = 100) => ({ value: times * mean, low: times * low, high: times * high });
+
+/** What points in the order of their epsilons say at another one, by a straight line between two; null outside of them. */
+export function at(points, epsilon) {
+  const place = points.findIndex((one) => one.epsilon >= epsilon);
+  const [above, below] = [points[place], points[place - 1] ?? points[place]];
+  if (!above || below.epsilon > epsilon) return null;
+  const share = above === below ? 0 : Math.log(epsilon / below.epsilon) / Math.log(above.epsilon / below.epsilon);
+  const [low, high] = ["low", "high"].map((end) => below[end] + share * (above[end] - below[end]));
+  return { epsilon, low, high };
+}
 
 /** Ranges beside each other; `ends`: values that the axis holds anyhow. Rows are {name, low, high, value, kind}: a bar, a dot, a class. */
 export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
@@ -86,19 +96,19 @@ function bars(rows, texts, ticks, unit, label) {
  */
 export function spread({ title, unit, digits = 1, ends = [], places }, rows) {
   const [from, to] = [places[0], places.at(-1)].map(Math.log);
-  const share = (epsilon) => Math.min(0.97, Math.max(0.03, 0.03 + (0.94 * (Math.log(epsilon) - from)) / (to - from)));
-  const across = (epsilon) => `${(100 * share(epsilon)).toFixed(2)}%`;
+  const share = (epsilon) => 0.03 + (0.94 * (Math.log(epsilon) - from)) / (to - from);
+  const across = (epsilon) => `${(100 * Math.min(0.97, Math.max(0.03, share(epsilon)))).toFixed(2)}%`;
   const values = [...ends, ...rows.flatMap((row) => row.points.flatMap(({ low, high }) => [low, high]))];
   const ticks = ticksOf(Math.min(...values), Math.max(...values));
   const up = (value) => 190 - (176 * (value - ticks[0])) / (ticks.at(-1) - ticks[0]);
   const spell = (value) => (value === undefined ? "" : Number(value).toFixed(digits));
   const label = `${title}, in ${unit}: ${rows.map((row) => row.name).join("; ")}`;
   const svg = draw("svg", { class: "ranges", width: "100%", height: 240, role: "img", "aria-label": label });
-  // The areas alone are stretched to the width: words and dots keep their shape.
-  const plane = draw("svg", { width: "100%", height: 240, viewBox: "0 0 1000 240", preserveAspectRatio: "none" });
+  // The areas alone are stretched to the width, and end with the axis: words and dots keep their shape.
+  const plane = draw("svg", { width: "97%", height: 240, viewBox: "0 0 970 240", preserveAspectRatio: "none" });
   const mark = draw("line", { class: "mark", y1: 14, y2: 190 });
   for (const tick of ticks) svg.append(draw("line", { class: tick === 0 && ticks[0] < 0 ? "zero" : "grid", x1: "3%", x2: "97%", y1: up(tick), y2: up(tick) }));
-  svg.append(plane, mark);
+  svg.append(plane);
   for (const { kind = "", points } of rows) {
     if (points[0]?.value === undefined) {
       const edge = (end) => points.map((point) => `${1000 * share(point.epsilon)},${up(point[end])}`);
@@ -113,9 +123,17 @@ export function spread({ title, unit, digits = 1, ends = [], places }, rows) {
   svg.append(draw("text", { class: "tick", x: "50%", y: 230, "text-anchor": "middle" }, "epsilon: smaller protects more"));
   const cells = rows.flatMap(({ name, points }) => points.map(({ epsilon, value, low, high }) => [name, String(epsilon), ...[value, low, high].map(spell)]));
   const numbers = table(`${title}, in ${unit}`, ["", "#epsilon", "#value", "#from", "#to"], cells);
-  const legend = el("ul", { class: "legend" }, rows.map(({ name, kind }) => el("li", {}, el("span", { class: `key ${kind ?? ""}` }), name)));
+  const here = rows.map(() => el("strong", {}));
+  const legend = el("ul", { class: "legend" }, rows.map(({ name, kind }, row) => el("li", {}, el("span", { class: `key ${kind ?? ""}` }), name, here[row])));
   const figure = el("figure", { class: "chart" }, el("figcaption", {}, `${title}, in ${unit}`), svg, legend, behind(numbers));
-  return [figure, (epsilon) => { for (const end of ["x1", "x2"]) mark.setAttribute(end, across(epsilon)); }];
+  return [figure, (epsilon) => {
+    for (const end of ["x1", "x2"]) mark.setAttribute(end, across(epsilon));
+    svg.append(mark);
+    rows.forEach(({ points }, row) => {
+      const between = points[0].value === undefined && at(points, epsilon);
+      here[row].textContent = between ? `: ${spelled(between, spell)} at epsilon ${short(epsilon)}` : "";
+    });
+  }];
 }
 
 /** The text of a drawn chart as a file of its own: what the page's style gives becomes part of it. */
