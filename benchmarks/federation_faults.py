@@ -207,8 +207,8 @@ class Run:
             return self.end_right()
         self.until(self.all_over, "all stopped", within)
         said = {name: party.error for name, party in self.parties.items()}
-        # Who had all it needs before another one failed has ended right.
-        if silent := [name for name in self.failed() if not said[name]]:
+        # Who had all it needs before another one failed has ended right; who was killed says nothing.
+        if silent := [name for name in self.failed() if not said[name] and name not in self.killed]:
             raise Wrong(f"{', '.join(silent)} stopped without a line: {self.words()}")
         if not any(name in line for who, line in said.items() for name in named if name != who):
             raise Wrong(f"nobody names {' or '.join(named)}: {self.words()}")
@@ -305,6 +305,18 @@ def kills(run: Run, rng: random.Random, *, times: int) -> str:
     return ended if ended == RIGHT else run.resume()
 
 
+def stays_away(run: Run, rng: random.Random, *, who: str) -> str:
+    """Kill a party in the middle of any message and start it again when the others have stopped."""
+    run.start()
+    messages = rng.randrange(_FAR)
+    run.until(lambda: run.logged() >= messages or run.any_over(), f"{messages} messages further")
+    time.sleep(rng.uniform(0, 0.5))
+    run.parties[who].kill()
+    run.killed[who] += 1
+    ended = run.end(who, within=run.setting.patience + _MARGIN)
+    return ended if ended == RIGHT else run.resume()
+
+
 def partition(run: Run, rng: random.Random, *, who: str, patience: float) -> str:
     """Let nothing pass that was sent to or from a party's listener, for the length of a partition."""
     run.start(patience)
@@ -394,6 +406,9 @@ def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
     for number, first in enumerate(range(0, times, each)):
         few, epsilon = min(each, times - first), ("inf", "4")[number % 2]
         yield of("a party is killed", mode, epsilon, partial(kills, times=few), few, number=number)
+    for number, who in enumerate(NAMES):
+        epsilon = ("inf", "4")[number % 2]
+        yield of("a party is killed and stays away", mode, epsilon, partial(stays_away, who=who), number=number)
     for who, cut in (("server", "from the server"), ("holder1", "between holders")):
         for patience, words in ((0.5, "longer"), (2.0, "shorter")):
             do = partial(partition, who=who, patience=patience * setting.partition)

@@ -95,7 +95,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.fills_in("epochs", "60")
     officer.sees("settings: epochs 60", "--epochs 60")
     look(officer, seen, "budget")
-    in_docs(officer, "studio-budget.png", "How much may be learned?", 690)
+    in_docs(officer, "studio-budget.png", "How much may be learned?", 1250)
     officer.presses("Download plan.md")
     officer.presses("Download plan.json")
     assert officer.clicks < 25
