@@ -54,9 +54,9 @@ TRIAL = Trial("made", Interval(0.6, 0.55, 0.65, (0.6,)), Interval(0.1, 0.04, 0.1
 def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
     rule = rule_for(trust, None, None)
     assert rule is not None
-    alike = (Cell("cora", 4.0, 9.1), Cell("citeseer", 4.0, 3.0))
+    measured = tuple(Cell(str(rule.method), graph, 4.0, lift) for graph, lift in (("cora", 9.1), ("citeseer", 3.0)))
     rehearsal = Rehearsal((TRIAL,)) if rehearsed else None
-    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", alike, rehearsal, "made graphs", None, 3.2)
+    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "made graphs", None, 3.2)
 
 
 def words_of(screen: RenderableType) -> str:
@@ -91,7 +91,7 @@ def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() 
 
 @pytest.mark.parametrize("trust", TRUSTS)
 def test_where_no_rule_fits_the_reason_stands_in_place_of_a_command(trust: str) -> None:
-    none = replace(advice(trust), rule=None, epsilon=None, adversary=None, alike=(), rehearsal=None)
+    none = replace(advice(trust), rule=None, epsilon=None, adversary=None, measured=(), rehearsal=None)
     text = words_of(advise_screen.of_one("town", none))
     assert "collect and publish nothing" in text and "declared" in text
     assert command_of(none, "town") is None and none.settings == {} and none.to_dict()["expected"] is None
@@ -107,7 +107,7 @@ def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
     assert "graphveil federation split 'my town' --out parts && graphveil federation init" in text
     measured = words_of(advise_screen.of_one("town", advice(rehearsed=False)))
     assert "+3.0 to +9.1 points, on the most similar graphs measured; not rehearsed on yours" in measured
-    bare = replace(advice(rehearsed=False), alike=())
+    bare = replace(advice(rehearsed=False), measured=())
     assert "unknown: neither rehearsed nor measured" in words_of(advise_screen.of_one("town", bare))
     alone = words_of(advise_screen.of_one("town", advice("federation", rehearsed=False)))
     assert "no accuracy is known for yours" in alone
