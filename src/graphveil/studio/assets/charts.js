@@ -128,7 +128,7 @@ export function spread({ title, unit, digits = 1, ends = [], places }, rows) {
   const figure = el("figure", { class: "chart" }, el("figcaption", {}, `${title}, in ${unit}`), svg, legend, behind(numbers));
   return [figure, (epsilon) => {
     for (const end of ["x1", "x2"]) mark.setAttribute(end, across(epsilon));
-    svg.append(mark);
+    plane.after(mark);
     rows.forEach(({ points }, row) => {
       const between = points[0].value === undefined && at(points, epsilon);
       here[row].textContent = between ? `: ${spelled(between, spell)} at epsilon ${short(epsilon)}` : "";
