@@ -126,7 +126,7 @@ def test_a_method_that_the_graph_refuses_is_met_before_any_other_trains(there: T
 
 @pytest.mark.slow  # whole commands
 def test_a_comparison_goes_on_with_the_same_data_alone(type_in: Terminal, tmp_path: Path) -> None:
-    data, made = tmp_path / "clubs", tmp_path / "compared"
+    data, output = tmp_path / "clubs", tmp_path / "compared"
     data.mkdir()
     facts = 'private = []\nclasses = ["a", "b"]\nrange = [0, 1]\ndirected = false\n'
     (data / "graph.toml").write_text(facts)
@@ -136,10 +136,10 @@ def test_a_comparison_goes_on_with_the_same_data_alone(type_in: Terminal, tmp_pa
     words = ("compare", "mlp", "clubs", "--repeats", 1, "--no-controls", "--epochs", 1, "--out", "compared")
     assert type_in(*words).code == 0
     # A finished comparison may be shown: nothing in it lets a guess of the graph be checked.
-    assert not (made / "graph").exists()
+    assert not (output / "graph").exists()
     assert "was finished before, on the data as they were then" in type_in(*words).err
-    (made / "table.md").unlink()
-    (made / "graph").write_text("0" * 64 + " of other data\n")
+    (output / "table.md").unlink()
+    (output / "graph").write_text("0" * 64 + " of other data\n")
     answer = type_in(*words)
     assert answer.code == 2 and answer.out == ""
     assert "the graph has changed since it began; name another folder" in answer.err
