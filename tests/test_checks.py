@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.runtime.checks import is_number, is_whole, require_choice, require_number, require_whole
 
 #: interval -> which of 0, 0.5, 1 and infinity lie in it
@@ -19,6 +20,7 @@ INSIDE: Final = {
     "(0, 1]": (False, True, True, False),
     "[0, 1]": (True, True, True, False),
     "[0, inf)": (True, True, True, False),
+    "(0, inf]": (False, True, True, True),
 }
 
 
@@ -51,6 +53,15 @@ def test_a_count_is_no_truth_and_no_float() -> None:
         (lambda: require_number("(0, inf)", "hops", sigma=0.0), "hops: sigma is 0.0; allowed: a finite number above 0"),
         (lambda: require_number("[0, inf)", decay=-1), "decay is -1; allowed: a finite number of at least 0"),
         (lambda: require_number("[0, 1)", dropout=1.0), "dropout is 1.0; allowed: a number in [0, 1)"),
+        (lambda: require_number("(0, inf]", epsilon=0), "epsilon is 0; allowed: a number above 0, or inf"),
+        (
+            lambda: require_whole(0, 1, n=10**5000),
+            "n is a number of more than 4300 digits; allowed: a whole number in 0..1",
+        ),
+        (
+            lambda: LocalPrivacy(1.0, 1.0, delta=1.0),
+            "delta is 1.0; allowed: a number in (0, 1), far below 1 / the number of people",
+        ),
         (lambda: require_whole(1, 9, sampled=10), "sampled is 10; allowed: a whole number in 1..9"),
         (lambda: require_whole(1, None, "unit", count=0), "unit: count is 0; allowed: a whole number of at least 1"),
         (lambda: require_choice(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),

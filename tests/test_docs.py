@@ -274,9 +274,9 @@ def test_every_message_of_a_federation_is_explained() -> None:
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     package = ROOT / "src" / "graphveil"
-    files = [package / "files" / "reading.py", *(package / "graphs").rglob("*.py")]
+    files = [package / "files" / "reading.py", package / "runtime" / "checks.py", *(package / "graphs").rglob("*.py")]
     source = "".join(file.read_text(encoding="utf-8") for file in files)
-    literal = re.sub(r"\{[^{}]*\}", "...", source)
+    literal = re.sub(r"\{[^{}]*\}", "...", source.replace("{kind}", "key"))
     for message, *_ in table_of("refusals"):
         for part in re.findall(r"`([^`]+)`", message):
             for piece in part.split("..."):

@@ -55,10 +55,7 @@ def executed(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
             cell.outputs = []
     # The kernel talks over files: it needs no port, and so no network.
     manager = nbclient.NotebookClient(
-        notebook,
-        timeout=LIMIT,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(tmp_path)}},
+        notebook, timeout=LIMIT, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     )
     manager.create_kernel_manager()
     manager.km.transport, manager.km.ip = "ipc", str(tmp_path / "kernel")

@@ -65,10 +65,8 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def method(name: str) -> object:
-    """Return a system of a room after ``methods``, which hands it on by name.
-
-    Raises:
-        AttributeError: no system has that name.
+    """Return a system of a room after ``methods``, which hands it on by name. Raises AttributeError: no system has that
+    name.
     """
     if name in _LATER:
         return getattr(import_module(f"graphveil.{_LATER[name]}"), name)

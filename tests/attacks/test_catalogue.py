@@ -279,7 +279,7 @@ def test_a_device_may_be_given_and_not_two() -> None:
     assert result.figures["auc after 101"] == pytest.approx(result.figures["auc after 1"])
     with pytest.raises(InputError, match="one of the two"):
         averaging(mechanism, randomness=noise, device=device, permanent=True)
-    with pytest.raises(InputError, match="0 rounds of 1 people; allowed: 1 and 2 or more"):
+    with pytest.raises(InputError, match="0 rounds of 1 person; allowed: 1 and 2 or more"):
         averaging(mechanism, randomness=noise, rounds=0, people=1)
 
 

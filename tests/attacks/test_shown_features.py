@@ -179,7 +179,7 @@ def test_refusals_of_reconstruction() -> None:
     n, method = 300, made.Constant()
     for graph, settings, message in (
         (flat, {}, "no features"),
-        (made.graph(), {"auxiliary": 1.0}, "share"),
+        (made.graph(), {"auxiliary": 1.0}, "auxiliary is"),
         (made.graph(), {"auxiliary": 0.01}, "10 of each"),
         (made.graph(), {"auxiliary": np.ones(n)}, "mask"),
         (made.graph(), {"observed": np.ones((3, 2))}, "one for each node"),

@@ -137,11 +137,7 @@ class Flat(MaskKey):
 
 @pytest.mark.parametrize(
     ("weak", "words"),
-    [
-        ("factor", "masked-left (16 x 8) to"),
-        ("product", "correction (20 x 8) to"),
-        ("cut", "masked-sum (60 x 8) to"),
-    ],
+    [("factor", "masked-left (16 x 8) to"), ("product", "correction (20 x 8) to"), ("cut", "masked-sum (60 x 8) to")],
 )
 def test_a_mask_of_all_shares_that_is_left_out_is_found(weak: str, words: str, monkeypatch: Patch) -> None:
     """Of factors, of their products and of cuts: the three keys that a holder is dealt for one session."""

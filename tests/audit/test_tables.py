@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphveil.audit.exact import (
-    audit_table,
-    least_epsilon,
-    subset_neighbours,
-    worst_of_independent,
-    worst_ratio,
-)
+from graphveil.audit.exact import audit_table, least_epsilon, subset_neighbours, worst_of_independent, worst_ratio
 from graphveil.audit.sampled import epsilon_bound, epsilon_of_rates, mu_bound, rate_interval
 from graphveil.audit.verdict import ROUNDING, Audit, exceeds, judge, timed
 from graphveil.errors import InputError

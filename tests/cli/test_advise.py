@@ -54,7 +54,9 @@ TRIAL = Trial("made", Interval(0.6, 0.55, 0.65, (0.6,)), Interval(0.1, 0.04, 0.1
 def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
     rule = rule_for(trust, None, None)
     assert rule is not None
-    measured = tuple(Cell(str(rule.method), graph, 4.0, lift) for graph, lift in (("cora", 9.1), ("citeseer", 3.0)))
+    measured = tuple(
+        Cell(str(rule.method), graph, 4.0, None, lift) for graph, lift in (("cora", 9.1), ("citeseer", 3.0))
+    )
     rehearsal = Rehearsal((TRIAL,)) if rehearsed else None
     return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "made graphs", None, 3.2)
 

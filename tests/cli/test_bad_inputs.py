@@ -62,10 +62,13 @@ SAID = [
     ("compare lpgnn,lpgnn digits", "names a method twice"),
     # numbers
     (f"{TRAIN} --epsilon-x abc", "--epsilon-x: 'abc'; allowed: a number, or inf, or none"),
-    (f"{TRAIN} --epsilon-x 0", "epsilon_x = 0.0 is not a privacy budget"),
+    (
+        f"{TRAIN} --epsilon-x 0",
+        "epsilon_x is 0.0; allowed: a number in (0, 200], or inf for data declared public; collect no features",
+    ),
     (f"{TRAIN} --epsilon 2 --epsilon-x 1", "leave out one of the two"),
-    (f"{TRAIN} --epsilon 201", "epsilon = 201 hides nothing"),
-    ("mechanisms compare --epsilon 1,1e9", "epsilon = 1000000000 hides nothing"),
+    (f"{TRAIN} --epsilon 201", "epsilon is 201.0; allowed: a number in (0, 200], or inf"),
+    ("mechanisms compare --epsilon 1,1e9", "epsilon is 1000000000.0; allowed: a number in (0, 200]"),
     (HOLDERS.replace("epsilon 1", "epsilon 1e9"), "hides nothing"),
     ("compare lpgnn digits --epsilon-y 1,x", "--epsilon-y: 'x'; allowed: a number"),
     ("plan class-sums digits --epsilon inff", "--epsilon: 'inff'; allowed: a number, or inf\n"),
@@ -80,7 +83,7 @@ SAID = [
     ("plan dp-mlp digits --workers 2", "dp-mlp does not work by blocks yet; allowed: the local engine with one"),
     # settings
     (f"{TRAIN} --set epochs", "--set: 'epochs' is not a setting; allowed: KEY=VALUE"),
-    (f"{TRAIN} --set epochs=x", "--set: epochs = 'x'; allowed: a whole number"),
+    (f"{TRAIN} --set epochs=x", "--set: epochs is 'x'; allowed: a whole number"),
     (f"{TRAIN} --epochs 3 --set epochs=4", "epochs is given twice"),
     (f"{LINKS} steps_x=1,1", "--over steps_x=1,1: steps_x names a value twice"),
     # data and folders
@@ -122,7 +125,7 @@ SAID = [
     ("mechanisms compare --low 2", "--low, --high: the range is 2 to 1"),
     ("mechanisms compare --out FULL", "is not empty"),
     ("mechanisms scores digits", "digits declares its features private"),
-    ("mechanisms scores digits --public-share 2", "a share of 2.0"),
+    ("mechanisms scores digits --public-share 2", "share is 2.0"),
     ("mechanisms scores digits --public-share 0.3 --sensitive a", "numbers of columns"),
     ("mechanisms scores digits --public-share 0.3 --sensitive 32 --gamma 0", "column 32"),
     ("mechanisms scores digits --public-share 0.3 --gamma 2", "--gamma"),

@@ -124,10 +124,7 @@ def test_a_named_value_of_the_schema_is_one_that_the_method_takes() -> None:
 
 #: Files with one mistake, and what is said of it; those that no schema can see.
 WRONG = [
-    (
-        SMALL + "[settings]\ndropuot = 0.1",
-        "run.toml, settings.dropuot: lpgnn has no such setting; allowed: epsilon_x",
-    ),
+    (SMALL + "[settings]\ndropuot = 0.1", "run.toml, settings.dropuot: lpgnn has no such setting; allowed: epsilon_x"),
     (SMALL + "[settings]\ndropout = 1", "run.toml, settings.dropout: dropout is 1.0; allowed: a number in [0, 1)"),
     (SMALL + "[settings]\ndropout = 1", "; change it there, or type --set dropout=VALUE"),
     (SMALL + "[settings]\nepochs = 1.5", "run.toml, settings.epochs: 1.5; allowed: a whole number"),
@@ -140,10 +137,7 @@ WRONG = [
     ('method = "lpgn"', "did you mean lpgnn?"),
 ]
 BEYOND = [
-    (
-        SMALL + "[settings]\nepsilon = 2\nepsilon_x = 2",
-        "settings.epsilon: epsilon is a total that is split for you",
-    ),
+    (SMALL + "[settings]\nepsilon = 2\nepsilon_x = 2", "settings.epsilon: epsilon is a total that is split for you"),
     ('method = "lpgnn', "run.toml: "),
     ('method = "lpgnn"\ndata = "digts"', "did you mean digits?"),
     ('method = "lpgnn"', "DATA is missing"),

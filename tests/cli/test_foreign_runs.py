@@ -100,7 +100,7 @@ def test_a_run_above_the_limit_is_read_and_no_new_one_is_made(
     assert "300" in (run / "card.md").read_text()
     answer = type_in("train", method, data, *RUNS[method])
     assert answer.code == 2
-    assert "300 hides nothing" in answer.err
+    assert "more hides nothing" in answer.err
 
 
 # ---- names in somebody's files are names ----

@@ -14,7 +14,6 @@ import typer.testing
 
 from graphveil.cli.app import build
 from graphveil.cli.base import choices, groups, options
-from graphveil.cli.base.console import nearest
 from graphveil.cli.compare.command import comparison_of
 from graphveil.cli.train.command import run_method
 from graphveil.errors import InputError
@@ -23,6 +22,7 @@ from graphveil.methods import METHODS
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.reports.compare.cells import Comparison
 from graphveil.runtime.progress import Progress
+from graphveil.runtime.words import nearest
 
 ONCE = groups.Repetition(no_controls=True, reproducible_noise=1)
 

@@ -176,3 +176,9 @@ def test_the_next_command_can_be_typed_where_a_folder_has_a_space_in_its_name(ty
     holders = [{"name": "a", "columns": 2, "edges": 1, "labels": True}]
     split = text_of(federation_screens.split({"nodes": 3, "holders": holders, "folder": "my parts"}))
     assert "graphveil federation init --from 'my parts' --out RUN" in split
+
+
+def test_each_hash_of_an_export_stands_on_a_line_of_its_own() -> None:
+    epochs = [{"hash": letter * 64, "nonce": "00"} for letter in "ab"]
+    text = text_of(collect_screens.exported({"answered": 3, "epochs": epochs, "findings": {"sentence": "none"}}))
+    assert text.split()[-10:] == ["hash", "of", "epoch", "1", "a" * 64, "hash", "of", "epoch", "2", "b" * 64]

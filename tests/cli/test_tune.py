@@ -74,7 +74,7 @@ def test_a_paid_tuning_says_its_price_and_logs_its_trials_beside_the_run(type_in
     TrialLog(tmp_path / "cut.trials.jsonl")({"trial": 1, "score": 0.5})
     cut = type_in(*GAP, "--over", "hops=1,2", "--out", tmp_path / "cut")
     assert cut.code == 2 and "name another folder" in cut.err
-    assert "holds 1 trials of a tuning that was not finished" in cut.err
+    assert "holds 1 trial of a tuning that was not finished" in cut.err
 
 
 def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
         ("lpgnn digits --over dropout=0.5,1.5", "dropout is 1.5"),
         ("solitude social-200 --set steps_x=3", "tune: nothing to try; name settings and values: --over KEY=V1,V2"),
         ("label-pool social-200 --proxy social-100", "label-pool has no setting that is searched by default"),
-        ("gap digits --over hops=1,2 --trials 1", "the mean number of trials is 1"),
+        ("gap digits --over hops=1,2 --trials 1", "number of trials: mean is 1; allowed: a number in (1, 1000000]"),
         ("gap digits --over hops=1,2 --proxy social-100 --law geometric", "--law: applies only where trials have a"),
         ("gap digits --over hops=1,2 --delta 1e-30", "delta 1e-30; allowed: at least "),
         ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),

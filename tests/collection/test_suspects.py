@@ -138,7 +138,7 @@ def test_more_links_than_anybody_has_are_found_where_their_number_is_public() ->
     bent = forged(honest, FORGERS, 0, listing(0.4, 3))
     assert inspect(bent).suspects.tolist() == []
     assert inspect(bent, most_links=6).suspects.tolist() == FORGERS.tolist()
-    with pytest.raises(InputError, match="most links is 0"):
+    with pytest.raises(InputError, match="most_links is 0"):
         inspect(bent, most_links=0)
 
 

@@ -51,12 +51,7 @@ class Place:
 
     def links(self, me: str, session: Session, **changes: Any) -> Links:
         peers = tuple(
-            Peer(
-                NAMES.index(name),
-                name,
-                f"127.0.0.1:{self.ports[name]}",
-                self.identities[name].certificate,
-            )
+            Peer(NAMES.index(name), name, f"127.0.0.1:{self.ports[name]}", self.identities[name].certificate)
             for name in NAMES
             if name != me
         )

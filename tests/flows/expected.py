@@ -167,7 +167,7 @@ REFUSED: Final = (
     Refusal("no test node is left", learns, kinds(*TWO_PEOPLE)),
     Refusal("0 private edges among", named(*EDGE_ATTACKS), kinds("no edges", "no edges, lists")),
     Refusal("are edges", named(*EDGE_ATTACKS), kinds("everybody knows everybody")),
-    Refusal("training nodes of", named("attack label-inference"), kinds("one class in use", *TWO_PEOPLE)),
+    Refusal("training node", named("attack label-inference"), kinds("one class in use", *TWO_PEOPLE)),
     Refusal("10 or more", named("attack feature-recovery"), kinds(*TWO_PEOPLE, "eight people")),
     Refusal("the same features as all others", named("attack feature-recovery"), kinds("equal features")),
     Refusal("are alike", named("attack gram"), kinds(*TWO_PEOPLE, "equal features")),

@@ -177,7 +177,7 @@ def test_masks_ids_and_known_edges_come_along():
     assert graph.private_nodes.tolist() == [1, 2]
     listed = torch.tensor([[0, 0, 1, 2, 2], [0, 1, 0, 1, 1]])
     notes = "; ".join(from_pyg(data(edge_index=listed, edge_attr=torch.ones(5)), **RANGE).schema.notes)
-    for words in ("removed 1 self-loops", "merged 1 duplicate edges", "both directions", "left out edge_attr"):
+    for words in ("removed 1 self-loop", "merged 1 duplicate edge", "both directions", "left out edge_attr"):
         assert words in notes
 
 
@@ -185,10 +185,7 @@ REFUSED = {
     "x missing": ({"x": None}, "from_pyg: data has no x"),
     "edges missing": ({"edge_index": None}, "data has no edge_index"),
     "x kind": ({"x": torch.zeros(3, 2, dtype=torch.complex64)}, "x: has type complex64"),
-    "x nan": (
-        {"x": torch.tensor([[0.0], [torch.nan], [1.0]])},
-        "x: feature 0 of node 1 is nan; allowed: 0 to 10",
-    ),
+    "x nan": ({"x": torch.tensor([[0.0], [torch.nan], [1.0]])}, "x: feature 0 of node 1 is nan; allowed: 0 to 10"),
     "x huge": ({"x": torch.tensor([[0.0], [1e300], [1.0]], dtype=torch.float64)}, "feature 0 of node 1 is inf"),
     "y kind": ({"y": torch.zeros(3)}, "y: has type float32; allowed: whole numbers"),
     "edges kind": ({"edge_index": torch.rand(2, 4)}, r"edge_index: has shape \(2, 4\) and type float32"),

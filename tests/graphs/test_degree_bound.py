@@ -73,7 +73,7 @@ def test_taking_a_hub_off_all_lists_is_not_promised() -> None:
     gained = edge_set(keep_lists(without_node(index, 0), 32, degree)) - edge_set(bound)
     assert len({edge for edge in gained if edge[1] == 1}) > 5
     assert bound.protects == NODE_AND_OWN_LIST
-    with pytest.raises(InputError, match="has more than the declared 1 edges"):
+    with pytest.raises(InputError, match="has more than the declared 1 edge"):
         require_degree(index, 32, degree)
 
 

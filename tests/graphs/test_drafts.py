@@ -213,11 +213,7 @@ def test_a_declaration_is_not_overwritten_unasked(tmp_path: Path) -> None:
     [
         (NODES.replace("41", "141"), "caller,callee\np,q\n", r"nodes\.csv, line 3: age is '141'; allowed: .* 0 to 120"),
         (NODES.replace("sales", "sale"), "caller,callee\np,q\n", r"nodes\.csv, line 3: team is 'sale', not a declared"),
-        (
-            NODES.replace(",b\n", ",c\n"),
-            "caller,callee\np,q\n",
-            r"nodes\.csv, line 3: club is 'c', not a declared",
-        ),
+        (NODES.replace(",b\n", ",c\n"), "caller,callee\np,q\n", r"nodes\.csv, line 3: club is 'c', not a declared"),
         (NODES, "caller,callee\np,r\n", r"edges\.csv, line 2: callee 'r' is not an id"),
     ],
 )

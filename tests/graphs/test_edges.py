@@ -45,8 +45,8 @@ def test_the_notes_account_for_every_line(edges: list[tuple[int, int]], directed
             int(part) for note in notes if word in note for part in note.replace(",", "").split() if part.isdigit()
         )
 
-    assert counted("self-loops") == sum(a == b for a, b in edges)
-    assert counted("self-loops") + counted("merged") + counted("stored in both") + counted("kept") == len(edges)
+    assert counted("self-loop") == sum(a == b for a, b in edges)
+    assert counted("self-loop") + counted("merged") + counted("stored in both") + counted("kept") == len(edges)
     assert directed == (notes[-1].startswith("kept")) == (not notes[-1].startswith("made undirected"))
 
 
@@ -73,8 +73,7 @@ def test_equal_keys_are_equal_edges(first: list[tuple[int, int]], second: list[t
 
 
 @pytest.mark.parametrize(
-    ("source", "target"),
-    [([0], [NODES]), ([2**32], [0]), ([0.0], [1.0]), ([0, 1], [1]), ([[0, 1]], [[1, 0]])],
+    ("source", "target"), [([0], [NODES]), ([2**32], [0]), ([0.0], [1.0]), ([0, 1], [1]), ([[0, 1]], [[1, 0]])]
 )
 def test_what_joins_no_two_nodes_is_refused(source: list[object], target: list[object]) -> None:
     """2^32 would become node 0 in 32 bits."""
@@ -87,7 +86,7 @@ def test_the_highest_node_numbers_keep_all_their_bits() -> None:
     last = 2**32 - 1
     merged, notes = merge_edges(np.array([last, 3, last]), np.array([3, last, last - 1]), 2**32, directed=False)
     assert merged.tolist() == [[3, last - 1, last, last], [last, last, 3, last - 1]]
-    assert notes[0] == "merged 1 edges that were listed in both directions"
+    assert notes[0] == "merged 1 edge listed in both directions"
     assert is_normalised(merged, directed=False)
     assert not is_normalised(merged[:, 1:], directed=False)
     with pytest.raises(DataError, match=r"4,294,967,297 nodes .*at most 4,294,967,296|at most 4,294,967,296"):

@@ -27,10 +27,7 @@ def test_the_small_folder_is_read(tmp_path):
     assert (graph.schema.low, graph.schema.high, graph.schema.classes) == (0.0, 10.0, ("cat", "dog"))
     assert graph.schema.private == ("features", "labels")
     assert "graph.toml" in graph.schema.source
-    assert graph.schema.notes == (
-        "1 labels unknown",
-        "made undirected: 2 edges, each stored in both directions",
-    )
+    assert graph.schema.notes == ("1 label unknown", "made undirected: 2 edges, each stored in both directions")
 
 
 def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clipped_on_request(tmp_path):
@@ -44,7 +41,7 @@ def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clippe
     files["graph__toml"] += 'out_of_range = "clip"\n'
     clipped = load_graph(folder(tmp_path / "c", **files, features__csv="id,feature,value\nb,7,99\n"))
     assert clipped.x.values().tolist() == [10.0]
-    assert "clipped 1 feature values to the declared range" in clipped.schema.notes
+    assert "clipped 1 feature value to the declared range" in clipped.schema.notes
 
 
 def test_numbers_as_ids_and_labels_are_known_by_their_whole_numbers(tmp_path):

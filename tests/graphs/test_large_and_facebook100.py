@@ -196,7 +196,7 @@ def test_flickr_links_are_public_or_private(tmp_path):
     assert graph.schema.classes == ("no people", "people")
     assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
     assert graph.public_edges.tolist() == [False, False, False, True, False, True]  # listed as both: private
-    assert "2 edges are private" in graph.schema.notes[-1]
+    assert "taken by friends: 2 edges" in graph.schema.notes[-1]
     assert float(graph.x.max()) == 4.0
     assert "no published bound" in graph.schema.source
     assert graph.val_mask.tolist() == [False, False, True, False]
@@ -204,11 +204,7 @@ def test_flickr_links_are_public_or_private(tmp_path):
 
 @pytest.mark.parametrize(
     "links, message",
-    [
-        ("0 9 1\n", r"link 0 is \[0, 9, 1\]"),
-        ("0 1 2\n", "and 0 or 1"),
-        ("a b c\n", "not a list of links"),
-    ],
+    [("0 9 1\n", r"link 0 is \[0, 9, 1\]"), ("0 1 2\n", "and 0 or 1"), ("a b c\n", "not a list of links")],
 )
 def test_wrong_links_are_refused(tmp_path, links, message):
     flickr(tmp_path, links)
@@ -224,7 +220,7 @@ def second_embeddings(folder):
     "damage, refusal, message",
     [
         (lambda folder: np.save(folder / "feat/mask_va.npy", np.array([0, 1])), DataError, "the same number of images"),
-        (lambda folder: (folder / "mir.csv").write_text("id,people\na,x\n"), DataError, r"row 0 has people = .x."),
+        (lambda folder: (folder / "mir.csv").write_text("id,people\na,x\n"), DataError, r"people of row 0 is .x."),
         (second_embeddings, MissingDataError, r"other.npy, resnet.npy where one file"),
         (lambda folder: (folder / "mir.pairs").unlink(), MissingDataError, "none where one file"),
     ],

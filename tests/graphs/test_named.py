@@ -198,25 +198,16 @@ def test_facebook_goes_straight_to_sparse_rows(tmp_path):
     assert graph.x.values().tolist() == [1.0, 1.0, 1.0]
     assert graph.y[:5].tolist() == [0, 1, 2, 3, -1]
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert graph.schema.notes[:2] == ("merged 1 repeated feature entries", "removed 1 self-loops")
+    assert graph.schema.notes[:2] == ("merged 1 repeated feature entry", "removed 1 self-loop")
 
 
 @pytest.mark.parametrize(
     "parts, message",
     [
-        (
-            {"edges": [(0, 1), (0, 22_470)]},
-            "musae_facebook_edges.csv, line 3: id_2 is '22470'; allowed: 0 to 22469",
-        ),
-        (
-            {"features": {"0": [4714]}},
-            "musae_facebook_features.json: feature 4714 is listed; allowed: 0 to 4713",
-        ),
+        ({"edges": [(0, 1), (0, 22_470)]}, "musae_facebook_edges.csv, line 3: id_2 is '22470'; allowed: 0 to 22469"),
+        ({"features": {"0": [4714]}}, "musae_facebook_features.json: feature 4714 is listed; allowed: 0 to 4713"),
         ({"features": {"x": [1]}}, "musae_facebook_features.json: is not a json object of feature lists"),
-        (
-            {"labels": ["company", "village"]},
-            "musae_facebook_target.csv, line 3: page_type is 'village'; allowed:",
-        ),
+        ({"labels": ["company", "village"]}, "musae_facebook_target.csv, line 3: page_type is 'village'; allowed:"),
     ],
 )
 def test_damaged_published_files_are_refused(tmp_path, parts, message):
@@ -281,5 +272,5 @@ def test_multi_hot_features_have_a_range_and_embedded_ones_are_clipped_to_a_fixe
     values[0, 0] = 9.0
     graph = validate(load_graph("twitch-de", twitch(tmp_path, values)))
     assert (graph.schema.low, graph.schema.high, float(graph.x.max())) == (-4.0, 4.0, 4.0)
-    assert "clipped 1 feature values to -4..4" in graph.schema.notes
+    assert "clipped 1 feature value to -4..4" in graph.schema.notes
     assert "no published bound" in graph.schema.source

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from graphveil.device.people.canonical_id import known_as
 from graphveil.errors import DataError, InputError
-from graphveil.graphs import (
-    GraphSchema,
-    load_graph,
-    make_graph,
-    normalise_edges,
-    validate,
-    write_folder,
-)
+from graphveil.graphs import GraphSchema, load_graph, make_graph, normalise_edges, validate, write_folder
 from graphveil.graphs.value.features import compact_dense, features_tensor, to_rows
 from graphveil.graphs.value.schema import usable_range
 from tests.graphs.made import tiny_graph

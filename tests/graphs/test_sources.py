@@ -75,10 +75,7 @@ def test_graphml_of_neo4j_says_what_no_key_declares(tmp_path: Path) -> None:
     (tmp_path / "g.graphml").write_text(GRAPHML.format(keys + graph))
     tables, facts = imported(tmp_path / "g.graphml", tmp_path / "out")
     assert tables["nodes"] == [("id", "hours"), ("n1", "3")]
-    assert facts.notes == (
-        "left out of the edges: since",
-        "left out of the nodes, since no key declares it: labels",
-    )
+    assert facts.notes == ("left out of the edges: since", "left out of the nodes, since no key declares it: labels")
 
 
 def test_the_one_table_of_neo4j(tmp_path: Path) -> None:

@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import InputError
-from graphveil.hierarchy import (
-    likelihood_sensitivity,
-    log_likelihood,
-    pair_tree,
-    predictive_log_likelihood,
-)
+from graphveil.hierarchy import likelihood_sensitivity, log_likelihood, pair_tree, predictive_log_likelihood
 from tests.hierarchy.trees import all_trees
 
 

@@ -14,12 +14,7 @@ import torch
 
 import graphveil.mechanisms
 from graphveil.errors import InputError
-from graphveil.mechanisms import (
-    MechanismInfo,
-    PairDomain,
-    SampledVectors,
-    catalogue,
-)
+from graphveil.mechanisms import MechanismInfo, PairDomain, SampledVectors, catalogue
 from graphveil.mechanisms.catalogue import current_name, mechanism_named
 from graphveil.mechanisms.features.sampled import SamplingKind
 from tests.mechanisms import conformance

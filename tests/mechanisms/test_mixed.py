@@ -19,11 +19,7 @@ from graphveil.mechanisms.mixed import Mixed, MixedReports, best_sample
 from graphveil.mechanisms.question import question_from
 from graphveil.privacy import SeededRandomness, share_out
 
-COLUMNS = (
-    Column("age", Number(0, 100)),
-    Column("member", YesNo()),
-    Column("team", Category(("red", "blue", "green"))),
-)
+COLUMNS = (Column("age", Number(0, 100)), Column("member", YesNo()), Column("team", Category(("red", "blue", "green"))))
 DOMAIN = VectorDomain(5, 0.0, 1.0)
 TEXTS = ("age>=50", "member", "team")
 #: Every combination of answers: 2 x 2 x 3.

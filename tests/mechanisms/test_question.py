@@ -28,11 +28,7 @@ COLUMNS = (
 DOMAIN = VectorDomain(9, 0.0, 1.0)
 #: age 25, 1 child, member, red, low, chess and go; 50, 4, no, nothing, high, none; 100, 0, yes, green, middle, go.
 PEOPLE = np.array(
-    [
-        [0.25, 0.25, 1, 1, 0, 0, 0.0, 1, 1],
-        [0.50, 1.00, 0, 0, 0, 0, 1.0, 0, 0],
-        [1.00, 0.00, 1, 0, 0, 1, 0.5, 0, 1],
-    ],
+    [[0.25, 0.25, 1, 1, 0, 0, 0.0, 1, 1], [0.50, 1.00, 0, 0, 0, 0, 1.0, 0, 0], [1.00, 0.00, 1, 0, 0, 1, 0.5, 0, 1]],
     np.float32,
 )
 

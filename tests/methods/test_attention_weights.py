@@ -107,11 +107,11 @@ def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(InputError, match=r"weights = attention with unit node: .*; allowed: uniform, similarity"):
+    with pytest.raises(InputError, match=r"weights is attention with unit node: .*; allowed: uniform, similarity"):
         GAP(epsilon=1.0, unit="node", **OWN)
-    with pytest.raises(InputError, match=r"hops = 1"):
+    with pytest.raises(InputError, match=r"hops=1"):
         GAP(epsilon=1.0, weights="attention", hops=2)
-    with pytest.raises(InputError, match="weights = attention with progap"):
+    with pytest.raises(InputError, match="weights is attention with progap"):
         cm.KINDS["progap"](epsilon=1.0, weights="attention", hops=1)
     with pytest.raises(InputError, match="priced for one edge"):
         GAP(epsilon=1.0, unit="k-edges", relationships=3, **OWN)
@@ -195,9 +195,9 @@ def test_they_are_learned_from_training_labels_alone() -> None:
 
 
 def test_private_labels_and_other_graphs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"weights = learned with unit node: .*; allowed: uniform"):
+    with pytest.raises(InputError, match=r"weights is learned with unit node: .*; allowed: uniform"):
         GAP(epsilon=1.0, unit="node", weights="learned")
-    with pytest.raises(InputError, match="labels of another graph are not read; allowed: queries = 0"):
+    with pytest.raises(InputError, match="labels of another graph are not read; allowed: queries=0"):
         GAP(epsilon=1.0, queries=1, weights="learned")
     public = cm.fit("gap", epsilon=float("inf"), weights="learned")
     other = made.changed(cm.graph(seed=2), name="elsewhere")

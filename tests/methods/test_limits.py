@@ -36,11 +36,7 @@ LARGEST: Final[Mapping[str, Mapping[str, Any]]] = {
 #: Those that stay more than 3 points below, by how much at most, and why.
 SHORT: Final[Mapping[str, tuple[Mapping[str, Any], float, str]]] = {
     "caribou": ({"epsilon": 45.0}, 5.0, "a published rival whose contracting steps keep little of neighbours"),
-    "dpdgc": (
-        {"epsilon": 45.0},
-        10.0,
-        "a published rival: messages carry no features, rows are learned privately",
-    ),
+    "dpdgc": ({"epsilon": 45.0}, 10.0, "a published rival: messages carry no features, rows are learned privately"),
     "gap": ({"epsilon": 50.0, "unit": "node"}, 7.0, "private steps on 900 people; node-sums does better"),
     "node-sums": ({"epsilon": 50.0}, 4.0, "private steps on 900 people"),
     "dp-mlp": ({"epsilon": 50.0}, 12.0, "private steps on 900 people, and no edges: 5 below the same without privacy"),

@@ -174,11 +174,11 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
         ("link-beliefs", {"reading": "none"}, "reading is 'none'; allowed: beliefs, sums, all"),
         ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
         ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
-        ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
+        ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x=0, steps_y=0"),
         ("solitude", {"denoiser": "blink-soft", "steps_x": 0, "model": "gat"}, "which model gat cannot read"),
         ("link-beliefs", {"blocks": "planted", "reading": "sums"}, "blocks 'planted' with reading sums"),
         ("solitude", {"denoiser": "nothing"}, "denoiser is 'nothing'; allowed: calibration, none"),
-        ("solitude", {"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
+        ("solitude", {"mode": "upper"}, "mode is 'upper'; allowed: lower, both, directed"),
     ],
 )
 def test_settings_that_would_not_be_looked_at_are_refused(name: str, settings: dict[str, object], says: str) -> None:
@@ -203,7 +203,7 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
         (lambda: methods.LabelPropagation(epsilon_y=1.0, backbone=Own), "this method trains no network"),
         (lambda: methods.LabelPropagation(epsilon_y=1.0, start="public"), "start with label-pool"),
         (lambda: methods.Solitude(**SOFT, backbone=Own), "a backbone of your own with denoiser blink-soft"),
-        (lambda: methods.DPMLP(epsilon=math.inf, backbone=Own), "own with epsilon = inf; train it in torch"),
+        (lambda: methods.DPMLP(epsilon=math.inf, backbone=Own), "own with epsilon=inf; train it in torch"),
         (lambda: run_of(repeats=0), "repeats is 0; allowed: a whole number of at least 1"),
         (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
         (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),
@@ -212,8 +212,8 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
             lambda: Extractor(Own(4, 2), **EXTRACTOR)(torch.zeros(5, 4)),
             r"embeddings are \(5, 2\), .* allowed: \[5, 3\]",
         ),
-        (lambda: ConvolvedRegression(**CONVEX | {"restart": 0.0}), r"restart 0.0, penalty 0.1; allowed: \(0, 1\]"),
-        (lambda: ConvolvedRegression(**CONVEX | {"people": 0}), "at least 1 of each"),
+        (lambda: ConvolvedRegression(**CONVEX | {"restart": 0.0}), r"restart is 0.0; allowed: a number in \(0, 1\]"),
+        (lambda: ConvolvedRegression(**CONVEX | {"people": 0}), "people is 0"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )

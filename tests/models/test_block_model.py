@@ -130,13 +130,7 @@ def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int) ->
         edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
     pairs = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(seed)))
     return NamedPairs(
-        nodes,
-        pairs.source,
-        pairs.target,
-        pairs.log_ratio,
-        pairs.background,
-        chi_square(rows),
-        pairs.directed,
+        nodes, pairs.source, pairs.target, pairs.log_ratio, pairs.background, chi_square(rows), pairs.directed
     )
 
 

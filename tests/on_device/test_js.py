@@ -86,9 +86,7 @@ def test_it_says_the_bytes_of_python() -> None:
 
 # Each is a process of Node, and starts others that race and die: two seconds of work.
 @pytest.mark.parametrize(
-    ("name", "least"),
-    [pytest.param("laws", 3, marks=pytest.mark.slow), ("reporting", 9), ("seal", 3)],
-    ids=TESTS,
+    ("name", "least"), [pytest.param("laws", 3, marks=pytest.mark.slow), ("reporting", 9), ("seal", 3)], ids=TESTS
 )
 def test_its_own_tests_pass(name: str, least: int) -> None:
     """Laws of a million bits and of 5,000 labels, the ledger under writers that race and die: clients/js/tests."""

@@ -21,10 +21,7 @@ from graphveil.privacy import (
 )
 
 # (epsilon, steps, rate, samples): sigma of training and of one hop at delta 1e-5, half of the budget each.
-PINNED = {
-    (1, 100, 0.1, 1): (10.5502, 5.2760),
-    (8, 100, 0.05, 2): (1.7058, 1.1930),
-}
+PINNED = {(1, 100, 0.1, 1): (10.5502, 5.2760), (8, 100, 0.05, 2): (1.7058, 1.1930)}
 
 
 def density(x: np.ndarray, mean: np.ndarray, sigma: float) -> np.ndarray:

@@ -140,13 +140,13 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"epsilon": 0.0}, "epsilon is 0.0"),
     ({"epsilon": math.nan}, "epsilon is nan"),
     ({"delta": 0.0}, "delta is 0.0"),
-    ({"reserved": 1e-5}, "of delta is reserved"),
-    ({"reserved": -1e-9}, "of delta is reserved"),
+    ({"reserved": 1e-5}, "reserved is"),
+    ({"reserved": -1e-9}, "reserved is"),
     ({"parts": []}, "parts named"),
     ({"parts": [Hops(count=1), Hops(count=2)]}, "parts named"),
     ({"split": {"other": 1.0}}, "the split names"),
-    ({"split": {"hops": 0.0}}, "share of 'hops' is 0.0"),
-    ({"split": {"hops": math.nan}}, "share of 'hops' is nan"),
+    ({"split": {"hops": 0.0}}, "hops is 0.0"),
+    ({"split": {"hops": math.nan}}, "hops is nan"),
 ]
 
 

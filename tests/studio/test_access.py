@@ -14,13 +14,7 @@ from tests.studio.studios import Browser, Open, studio_at
 ROUTES = (
     *("GET /api/choices", "GET /api/folders", "GET /api/jobs", "GET /api/jobs/1", "GET /api/jobs/1/events"),
     *("GET /api/saved", "GET /api/runs/run", "GET /api/runs/run/graph", "GET /api/runs/run/files/card.md"),
-    *(
-        "GET /api/session",
-        "GET /openapi.json",
-        "GET /nowhere",
-        "POST /api/queries",
-        "POST /api/jobs",
-    ),
+    *("GET /api/session", "GET /openapi.json", "GET /nowhere", "POST /api/queries", "POST /api/jobs"),
     *("POST /api/drafts", "POST /api/declarations", "POST /api/jobs/1/again", "PUT /api/saved"),
     *("PUT /api/tables/a/b.csv", "DELETE /api/jobs/1"),
 )

@@ -211,7 +211,7 @@ def test_a_loss_that_is_no_number_is_refused_in_either_step(call: int, epoch: in
     ("field", "value"), [("lambda1", -1), ("lambda2", math.inf), ("learning_rate", math.nan), ("complement", -1)]
 )
 def test_settings_outside_their_range_are_refused(field: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"^{field}(_a)? = "):
+    with pytest.raises(InputError, match=f"^{field}(_a)? is "):
         Calibration(**{field: value})
     with pytest.raises(InputError, match="symmetric calibration: a link is listed in one direction only"):
         run("sage", Calibration(symmetric=True), support=support_of(directed=True))

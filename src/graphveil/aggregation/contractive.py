@@ -36,6 +36,7 @@ from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import FineNormal
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 
@@ -60,14 +61,12 @@ class ContractiveChain:
     floor: int  # F, in 1..10,000
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.contraction < 1.0 and 0.0 < self.share <= 1.0 and 0.0 <= self.residual <= 100.0):
-            raise InputError(
-                f"contraction {self.contraction!r}, share {self.share!r}, residual {self.residual!r}",
-                allowed="(0, 1), (0, 1], and 0..100",
-            )
+        require_number("(0, 1)", contraction=self.contraction)
+        require_number("(0, 1]", share=self.share)
+        require_number("[0, 100]", residual=self.residual)
+        require_whole(1, hops=self.hops)
         # So that a state is less than 2^53 steps long, and whole steps are exact.
-        if self.hops < 1 or not 1 <= self.floor <= 10_000:
-            raise InputError(f"hops {self.hops!r}, floor {self.floor!r}", allowed="at least 1, and 1..10000")
+        require_whole(1, 10_000, floor=self.floor)
 
     @property
     def sensitivity(self) -> float:

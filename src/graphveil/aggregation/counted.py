@@ -32,7 +32,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
-from graphveil.runtime.checks import require_whole
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class CountedSum:
         if self.unit == "node":
             raise InputError("sums of classes do not hide a node", allowed="units of edges")
         entries_of(self.unit, None, self.relationships)
-        # Written so that NaN fails it as well.
-        if not self.epsilon > 0.0:
-            raise InputError(f"epsilon is {self.epsilon!r}", allowed="a number above 0, or inf")
+        require_number("(0, inf]", epsilon=self.epsilon)
         require_whole(1, 64, hops=self.hops)
         require_whole(0, 12, bits=self.bits)
 

@@ -40,10 +40,8 @@ class _Sums(NamedTuple):
     totals: Tensor
 
     def whole(self, scale: float = 1.0) -> Tensor:
-        """Return all sums in `values`: to what stands in the long rows, 0 or noise, their totals are added.
-
-        Args:
-            scale: what a whole step is worth in `values`, a power of two.
+        """Return all sums in `values`, whose whole steps are worth `scale`: to what stands in the long rows, 0 or
+        noise, their totals are added.
         """
         if len(self.long):
             noise = (self.values[self.long] / scale).long()

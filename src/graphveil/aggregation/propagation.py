@@ -22,7 +22,7 @@ from graphveil.aggregation.shared import Dense, as_tensor, overlap, require_room
 from graphveil.aggregation.sparse import Rows, SparseMatrix, starts_type
 from graphveil.engine import LOCAL, Blocks, Engine, Mapped, create, room_beside
 from graphveil.errors import InputError
-from graphveil.graphs.value.edges import require_ascending
+from graphveil.graphs.value.edges import require_ascending, require_nodes
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 from graphveil.runtime.sorted_arrays import HALF, packed
@@ -175,8 +175,7 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
     # Checked here, where the refusal can say what is wrong: keys of pairs would hold other nodes.
-    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
-        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+    require_nodes(source, target, num_nodes)
     values = None if weights is None else _checked(weights, source.size)
     keep = source != target
     if keep.all():

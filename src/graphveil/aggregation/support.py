@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.edges import require_nodes
 from graphveil.runtime.late import quiet, sparse, torch
 from graphveil.runtime.sorted_arrays import distinct
 
@@ -47,8 +48,7 @@ class Support:
             self_loops: whether every node gets one.
         """
         source, target = edge_index.cpu().numpy().astype(np.int64)
-        if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
-            raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+        require_nodes(source, target, num_nodes)
         keep = source != target
         # One number a pair, so that one sort finds duplicates and puts entries into the order of rows.
         codes = target[keep] * num_nodes + source[keep]

@@ -27,6 +27,7 @@ from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.network.network import as_matrix
+from graphveil.runtime.checks import require_number
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
@@ -59,8 +60,7 @@ def attribute(
     Raises:
         InputError: a column or share outside its range, or a feature that nobody or everybody has.
     """
-    if not 0 < known_share < 1:
-        raise InputError(f"known_share is {known_share!r}", where="attribute", allowed="a share in (0, 1)")
+    require_number("(0, 1)", "attribute", known_share=known_share)
     rng = np.random.default_rng([seed, 0xA7])
     truth, columns = _truth(graph, column, rng)
     rows = answer_rows(method, graph) if observed is None else np.asarray(observed, dtype=np.float64)

@@ -36,6 +36,7 @@ from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_number
 
 _COLUMNS = 2000
 _LEARNED = 4000
@@ -175,10 +176,9 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
             )
         # In random order, so that cutting to a limit below draws at random.
         learned, attacked = order[auxiliary[order]], order[~auxiliary[order]]
-    elif 0 < auxiliary < 1:
-        learned, attacked = order[: round(auxiliary * n)], order[round(auxiliary * n) :]
     else:
-        raise InputError(f"auxiliary is {auxiliary!r}", where="reconstruction", allowed="a share in (0, 1)")
+        require_number("(0, 1)", "reconstruction", auxiliary=auxiliary)
+        learned, attacked = order[: round(auxiliary * n)], order[round(auxiliary * n) :]
     if min(len(learned), len(attacked)) < _FEWEST:
         what = f"{len(learned)} known and {len(attacked)} other nodes"
         raise InputError(what, where="reconstruction", allowed=f"{_FEWEST} of each")

@@ -26,6 +26,7 @@ from graphveil.attacks.result import AttackResult, judge
 from graphveil.attacks.service import Answering, Deployed, Service, service_of
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.runtime.checks import require_number
 
 STEP = 1e-4
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -89,8 +90,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
         nodes: ids [t] of the nodes under attack.
         step: D, by which share a node's features are scaled; raises InputError outside (0, 1).
     """
-    if not 0 < step < 1:
-        raise InputError(f"step is {step!r}", where="linkteller", allowed="a number in (0, 1)")
+    require_number("(0, 1)", "linkteller", step=step)
     reach, groups = _groups_without_overlap(service, nodes)
     plain = _signal(service.answer(np.ones(service.nodes))[nodes])
     influence = np.zeros((len(nodes), len(nodes)))

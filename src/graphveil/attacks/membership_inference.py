@@ -19,8 +19,8 @@ import torch
 from graphveil.attacks.limits import Limit, caveat_of, limit_of, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, shown_answers
-from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
+from graphveil.runtime.checks import require_whole
 
 Train = Callable[[Split, int], Answering]
 _LEAST = 0.1  # no spread of few shadows is trusted below this
@@ -56,8 +56,7 @@ def lira(
         train: (split, seed) -> a fitted shadow, the adversary's best guess of how the method was trained.
         shadows: how many; each has its own share of the nodes.
     """
-    if shadows < 4:
-        raise InputError(f"shadows is {shadows}", where="lira", allowed="at least 4")
+    require_whole(4, None, "lira", shadows=shadows)
     judged = (split.train | split.test).numpy()
     inside = _halves(judged, shadows, float(split.train.numpy()[judged].mean()), seed)
     seen = []

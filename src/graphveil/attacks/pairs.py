@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.runtime.words import count_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
         # An edge that everybody knows is no find: counted, it would raise every attack's score on releases.
         pairs = pairs.where(~open_pairs[first, second])
     if pairs.edge.sum() < 2:
-        raise too_few(f"{pairs.edge.sum()} private edges among {len(nodes)} nodes", len(nodes), len(drawn))
+        what = f"{count_of(int(pairs.edge.sum()), 'private edge')} among {count_of(len(nodes), 'node')}"
+        raise too_few(what, len(nodes), len(drawn))
     if pairs.edge.all():
         every = f"all {len(pairs.edge)} pairs of {len(nodes)} nodes are edges"
         raise InputError(every, where="attack", allowed="some pairs without an edge, to tell edges from")

@@ -23,6 +23,7 @@ from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import PermanentRandomness, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.source.derived import SECRET_BYTES
+from graphveil.runtime.words import count_of
 
 Device = Callable[[Tensor, int], Any]
 
@@ -50,7 +51,9 @@ def averaging(
         InputError: fewer than one round or two people, or a device beside permanent ones.
     """
     if rounds < 1 or people < 2:
-        raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
+        raise InputError(
+            f"{count_of(rounds, 'round')} of {count_of(people, 'person')}", where="averaging", allowed="1 and 2 or more"
+        )
     if permanent and device is not None:
         raise InputError("a device and permanent devices were both given", where="averaging", allowed="one of the two")
     # The worst pair of inputs: at any other two the reports are harder to tell apart.

@@ -20,6 +20,7 @@ from graphveil.errors import InputError
 from graphveil.files.serial import number_to_json
 from graphveil.methods.runs.intervals import Interval
 from graphveil.runtime.checks import is_number
+from graphveil.runtime.words import count_of
 
 FALSE_ALARMS = 0.01
 _DRAWS = 400
@@ -168,7 +169,9 @@ def judge(
     members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(members), len(non_members)) < 2:
         raise InputError(
-            f"{len(members)} members and {len(non_members)} others", where=name, allowed="at least two of each"
+            f"{count_of(len(members), 'member')} and {count_of(len(non_members), 'other')}",
+            where=name,
+            allowed="at least two of each",
         )
     # NaN would sort to one end and count as a member or as none there: a broken score must not pass for a finding.
     if not (np.isfinite(members).all() and np.isfinite(non_members).all()):

@@ -29,7 +29,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
-from graphveil.runtime.checks import require_choice
+from graphveil.runtime.checks import require_choice, require_number
 
 DISTANCES = ("correlation", "cosine", "euclidean", "sqeuclidean", "cityblock", "chebyshev", "braycurtis", "canberra")
 _OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifier learns from
@@ -65,10 +65,9 @@ def link_stealing(
         InputError: an unknown similarity, a share outside [0, 1), or both a share and a shadow.
     """
     require_choice(DISTANCES, similarity=similarity)
-    if not 0 <= known_share < 1 or (known_share and shadow is not None):
-        raise InputError(
-            f"known_share = {known_share!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow"
-        )
+    require_number("[0, 1)", "link stealing", known_share=known_share)
+    if known_share and shadow is not None:
+        raise InputError(f"known_share is {known_share!r} beside a shadow", where="link stealing", allowed="0")
     answers = shown_answers(method, graph, edges=False)
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
     pairs = pairs_of(graph, targets=targets, seed=seed)

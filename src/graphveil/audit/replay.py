@@ -127,14 +127,17 @@ class _Tape:
     inside: bool = False
 
 
-def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float = 1e-6) -> Audit:
+#: The probability that a true claim is called broken.
+_FALSE_ALARM: Final = 1e-6
+
+
+def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0) -> Audit:
     """Run on both graphs and compare. Not for several threads at once: the mechanisms' methods are replaced while it
     runs, and put back afterwards.
 
     Args:
         pipeline: two neighbouring graphs, what is run on them and what is claimed.
         seed: of the noise of both runs.
-        false_alarm: the probability that a true claim is called broken.
     """
     first = _Tape(seed)
     with _tapped(pipeline.taps, first):
@@ -158,7 +161,7 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float 
         findings += [
             f"{name} differs on the neighbour" for name in names if not same(before.get(name), after.get(name))
         ]
-    return _judged(pipeline, first.calls, second.calls, findings, false_alarm)
+    return _judged(pipeline, first.calls, second.calls, findings)
 
 
 def same(first: object, second: object) -> bool:
@@ -189,9 +192,7 @@ def same(first: object, second: object) -> bool:
     return bool(first == second)
 
 
-def _judged(
-    pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
-) -> Audit:
+def _judged(pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str]) -> Audit:
     changes = [
         (
             call.tap.name,
@@ -223,7 +224,7 @@ def _judged(
         pipeline.epsilon,
         pipeline.delta,
         max(pure, normal),
-        false_alarm if mu else 0.0,
+        _FALSE_ALARM if mu else 0.0,
         notes=notes,
         findings=tuple(dict.fromkeys(findings)),
     )

@@ -104,13 +104,7 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
 
 
 def audit_events(
-    target: str,
-    guarantee: Guarantee,
-    draw: Draw,
-    *,
-    samples: int,
-    false_alarm: float = FALSE_ALARM,
-    seed: int = 0,
+    target: str, guarantee: Guarantee, draw: Draw, *, samples: int, false_alarm: float = FALSE_ALARM, seed: int = 0
 ) -> Audit:
     """Audit by events: nothing is assumed of the mechanism.
 

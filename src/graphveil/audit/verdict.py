@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, ParamSpec, get_args
 
 from graphveil.errors import InputError
 from graphveil.files.serial import json_safe
+from graphveil.runtime.checks import require_choice, require_number
 
 P = ParamSpec("P")
 Verdict = Literal["holds", "broken"]
@@ -43,15 +44,11 @@ class Audit:
     def __post_init__(self) -> None:
         if not self.target:
             raise InputError("the target has no name", where="Audit")
-        for name in ("claimed_epsilon", "lower_bound", "seconds"):
-            # NaN fails this too: a bound that is no number must not be printed as one that holds.
-            if not getattr(self, name) >= 0.0:
-                raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number of at least 0")
-        for name in ("delta", "false_alarm"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise InputError(f"{name} is {getattr(self, name)!r}", where="Audit", allowed="a number in [0, 1)")
-        if self.verdict not in get_args(Verdict):
-            raise InputError(f"verdict is {self.verdict!r}", where="Audit", allowed=", ".join(get_args(Verdict)))
+        # NaN fails this too: a bound that is no number must not be printed as one that holds.
+        bounds = {"claimed_epsilon": self.claimed_epsilon, "lower_bound": self.lower_bound, "seconds": self.seconds}
+        require_number("[0, inf]", "Audit", **bounds)
+        require_number("[0, 1)", "Audit", delta=self.delta, false_alarm=self.false_alarm)
+        require_choice(get_args(Verdict), "Audit", verdict=self.verdict)
         # An audit cannot be built that contradicts itself, whoever fills in the fields.
         if exceeds(self.lower_bound, self.claimed_epsilon) and self.verdict == "holds":
             raise InputError("the bound exceeds the claim", where="Audit", allowed="verdict broken")

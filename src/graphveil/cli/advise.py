@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base import choices, options
-from graphveil.cli.base.console import emit, nearest, working
+from graphveil.cli.base.console import emit, working
 from graphveil.cli.base.tables import listed, pairs, rows
 from graphveil.errors import InputError
 from graphveil.methods.advise.rules import TRUSTS
@@ -19,6 +19,7 @@ from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.privacy.accounting.limits import require_budget
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts

@@ -16,6 +16,7 @@ from graphveil.cli.base.tables import figures, pairs
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import number, seconds
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.audit import Audit
@@ -35,7 +36,11 @@ def _audited(audits: Sequence[Audit]) -> RenderableType:
         ("holds", "this audit found no violation; it proves no more than its bound"),
         ("Time", seconds(sum(audit.seconds for audit in audits))),
     ]
-    head = f"{len(broken)} of {len(audits)} claims broken" if broken else f"{len(audits)} audits: no claim broken"
+    head = (
+        f"{len(broken)} of {count_of(len(audits), 'claim')} broken"
+        if broken
+        else f"{count_of(len(audits), 'audit')}: no claim broken"
+    )
     return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))
 
 

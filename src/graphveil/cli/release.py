@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base import choices, groups, options
-from graphveil.cli.base.console import complain, emit, nearest, working
+from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.groups import opened, require_engine
 from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
@@ -26,6 +26,7 @@ from graphveil.methods.release.entries import OPTIONS, require_epsilons
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import printable
 from graphveil.runtime.progress import Progress
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
@@ -38,6 +39,7 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
     next.
     """
     from graphveil.reports.base import words
+    from graphveil.reports.releases import card as release_card
 
     release = released.release
     head = Text(
@@ -49,7 +51,7 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
     parts += _structure(released, curator)
     exposed = words.not_protected(release.guarantee, release.settings)
     facts = [
-        ("In it", _content(released)),
+        ("In it", release_card.size_of(released)),
         *(("Note", note) for note in release.notes),
         (
             "Next",
@@ -57,16 +59,6 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
         ),
     ]
     return Group(*parts, three_lines(release.guarantee, exposed, folder / MARKDOWN), Text(), pairs(facts))
-
-
-def _content(released: Graph) -> str:
-    from graphveil.reports.releases import card as release_card
-
-    edges = release_card.counts(released)
-    text = f"{int(released.num_nodes):,} nodes, {edges['edges']:,} edges"
-    if edges["made"] is not None:
-        text += f": {edges['public']:,} public, {edges['made']:,} generated in place of private ones"
-    return text
 
 
 def _structure(released: Graph, curator: Mapping[str, Any] | None) -> list[RenderableType]:
@@ -202,10 +194,7 @@ def _find_release(name: str) -> Entry:
 
 def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
     """The expected lift of a release of private edges, before anything is spent: rehearsed, or by a rule where it is
-    published without a lift.
-
-    Raises:
-        InputError: the interval of the expected lift lies below zero.
+    published without a lift. Raises InputError: the interval of the expected lift lies below zero.
     """
     from graphveil.methods.release.controls import rival_name
     from graphveil.methods.release.plan import assumed_neighbours, outlook_of

@@ -172,10 +172,7 @@ class Desk:
 
     def close(self) -> dict[str, Any]:
         """Freeze the open epoch, and forget in which order its reports came; return its number, hash and count of
-        reports, and whether the order is forgotten.
-
-        Raises:
-            InputError: no epoch is open.
+        reports, and whether the order is forgotten. Raises InputError: no epoch is open.
         """
         from graphveil.collection.service.arrival import forget
 
@@ -220,10 +217,8 @@ class Desk:
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Delete the bodies of reports and end the collection; that they were sent, and by whom, stays on record.
-
-        Raises:
-            InputError: the export is of another task or other epochs than are closed, or lacks a report; or an epoch is
-                open.
+        Raises InputError: the export is of another task or other epochs than are closed, or lacks a report; or an epoch
+        is open.
         """
         from graphveil.collection.export.export import FILES, read_export
 

@@ -133,10 +133,8 @@ class Remote:
         return number, joined
 
     def send(self, report: Report) -> str:
-        """Send a booked report; return the collector's acknowledgement.
-
-        Raises:
-            DeviceError: `collector`, where it does not acknowledge the report.
+        """Send a booked report; return the collector's acknowledgement. Raises DeviceError: `collector`, where it does
+        not acknowledge the report.
         """
         reply = self._fetch("/reports", report.to_bytes(), "application/octet-stream")
         try:

@@ -105,11 +105,7 @@ class Mapped:
     path: Path
 
     def open(self, *, writable: bool = False) -> npt.NDArray[Any]:
-        """Return the array; nothing is read before it is used.
-
-        Raises:
-            InputError: no file, or no array to map.
-        """
+        """Return the array; nothing is read before it is used. Raises InputError: no file, or no array to map."""
         try:
             array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r+" if writable else "r", allow_pickle=False)
         except (OSError, ValueError) as error:

@@ -175,11 +175,7 @@ class VFGNN:
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals.
-
-        Raises:
-            AttributeError: where it was loaded.
-        """
+        """Every message: from, to, kind, shape, bytes, what it reveals. Raises AttributeError: where it was loaded."""
         transcript = self._fitted().transcript
         if transcript is None:
             raise AttributeError("a saved federation keeps no transcript")
@@ -250,11 +246,7 @@ class VFGNN:
         return {**OPTIONS, **self.settings, "seed": self.seed}
 
     def set_params(self, **changes: Option) -> VFGNN:
-        """Change settings before fitting.
-
-        Raises:
-            InputError: for unknown ones, or when holders have published.
-        """
+        """Change settings before fitting. Raises InputError: for unknown ones, or when holders have published."""
         seed, settings = int(changes.pop("seed", self.seed)), changes
         require_options(settings, "VFGNN")
         params = self.get_params()

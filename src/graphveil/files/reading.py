@@ -94,12 +94,9 @@ def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
     return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
-def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
-    """Return the JSON object in a file that this program wrote and can make again.
-
-    Args:
-        remedy: what makes it again.
-    """
+def read_made_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file that this program wrote and can make again."""
+    remedy = "delete it to have it made again"
     try:
         content = read_json(path)
     except ValueError as error:

@@ -13,11 +13,13 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.edges import require_nodes
 from graphveil.privacy import Assumption, ProtectedUnit, assume
 from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
 from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import distinct
+from graphveil.runtime.words import count_of
 
 Rule = Literal["lists", "declared"]
 RULES: Final[tuple[str, ...]] = get_args(Rule)
@@ -98,14 +100,15 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
         # Neither who nor how many: the message is read by people who may not know degrees.
         if ends.size and int(np.bincount(ends).max()) > degree:
             remedy = "declare more, or bound each node's own list with keep_lists"
-            raise InputError(f"a node has more than the declared {degree} edges", where="degree bound", remedy=remedy)
+            raise InputError(
+                f"a node has more than the declared {count_of(degree, 'edge')}", where="degree bound", remedy=remedy
+            )
     return _bounded(source, target, degree, "declared")
 
 
 def _distinct(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     source, target = edge_index.cpu().numpy().astype(np.int64)
-    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
-        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+    require_nodes(source, target, num_nodes)
     keep = source != target
     # Each edge once: a duplicate would enter a sum twice, beyond the row's declared length.
     codes = distinct(source[keep] * num_nodes + target[keep])

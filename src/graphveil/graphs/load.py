@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from graphveil.graphs.value.parts import Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import plain_graph
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import nearest
 
 _STORED: dict[str, Callable[..., GraphParts]] = {
     **{name: partial(load_planetoid, name) for name in ("cora", "citeseer", "pubmed")},
@@ -275,9 +275,8 @@ def _unknown(name: str) -> InputError:
     if Path(name).is_file():
         remedy = f"give {str(Path(name).parent)!r}"
         return InputError(f"{name!r} is a file", allowed="a folder with graph.toml and tables", remedy=remedy)
-    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     return InputError(
         f"no data set or folder {name!r}",
         allowed=f"{', '.join(NAMES)}, social-<nodes>, facebook100-<university>, or a folder with graph.toml",
-        remedy=f"did you mean {near[0]}?" if near else None,
+        remedy=nearest(name.lower(), NAMES),
     )

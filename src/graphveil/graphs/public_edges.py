@@ -7,7 +7,6 @@ others are private. `private_nodes` (int64 ids, ascending) are the only ones tha
 from __future__ import annotations
 
 import copy
-import math
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.value.edges import edge_keys
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import with_edges
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import polars, torch
 from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
 
@@ -137,8 +137,7 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
         InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public, or that
             all are private.
     """
-    if not (math.isfinite(share) and 0 < share <= 1):
-        raise InputError(f"private share {share!r}", allowed="a number above 0, at most 1")
+    require_number("(0, 1]", share=share)
     if graph.schema.directed:
         raise InputError("edges have a direction", where=graph.schema.name, allowed="undirected graphs")
     if graph.get("public_edges") is not None:

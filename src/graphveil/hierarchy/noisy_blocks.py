@@ -9,7 +9,6 @@ there are follows from public facts alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.hierarchy.counts import PairTree, lowest_common_ancestors, sums_below
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.sorted_arrays import BoolArray, FloatArray, IntArray
 
 #: Exact counts [B] in, noisy counts [B] out; called once, and its result is all that leaves the private side.
@@ -117,7 +117,7 @@ def collapse_by_scale(
     Args:
         epsilon, between, within: the budget of the counts, tau1 and tau2, above 0.
     """
-    require_positive(epsilon=epsilon, between=between, within=within)
+    require_number("(0, inf)", epsilon=epsilon, between=between, within=within)
     tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
     size = (stop - start)[tree.leaves :]
     left = (sorted_pairs.middle - start)[tree.leaves :]
@@ -160,13 +160,6 @@ def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
     return np.clip(noisy / pairs, 0.0, 1.0)
 
 
-def require_positive(**values: float) -> None:
-    """Raise InputError, naming the value, unless all are finite numbers above 0."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(f"{name} is {value!r}", allowed="a number above 0")
-
-
 def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:
     """Collapse subtrees with fewer than `edges` / epsilon public edges below: bool [n-1], for `choose_blocks`. Raises
     InputError for an epsilon or a number of edges that is not above 0.
@@ -179,7 +172,7 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
     Args:
         edges: public edges that a block needs at epsilon 1, above 0.
     """
-    require_positive(epsilon=epsilon, edges=edges)
+    require_number("(0, inf)", epsilon=epsilon, edges=edges)
     # Public counts decide, never private ones: which blocks there are is published beside the noise.
     collapse: BoolArray = sums_below(sorted_pairs.tree, sorted_pairs.public_counts) * epsilon < edges
     return collapse
@@ -203,7 +196,7 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     Args:
         variance: of the noise of one count, above 0; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
     """
-    require_positive(variance=variance)
+    require_number("(0, inf)", variance=variance)
     places, pairs = blocks.places, blocks.pairs
     # Half an edge a block on top: else the noisy count of one without a public edge is never believed.
     weight = places - pairs + 0.5 * len(blocks) * pairs / max(1, int(pairs.sum()))

@@ -20,6 +20,7 @@ from graphveil.mechanisms.labels.choice import best_category
 from graphveil.mechanisms.question import Question
 from graphveil.mechanisms.samplers.subsets import draw_subsets, log_subsets
 from graphveil.privacy import Guarantee, Randomness, share_out
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class Mixed:
             raise InputError("no questions, or about different vectors", where="Mixed", allowed="one kind of vectors")
         if self.weights is not None and (len(self.weights) != len(self.questions) or self.sampled is not None):
             raise InputError("weights do not fit", where="Mixed", allowed="one for each question, and no sample")
-        if self.sampled is not None and not 1 <= self.sampled <= len(self.questions):
-            raise InputError(f"sampled is {self.sampled!r}", where="Mixed", allowed=f"1 to {len(self.questions)}")
+        if self.sampled is not None:
+            require_whole(1, len(self.questions), "Mixed", sampled=self.sampled)
         _ = self.parts
 
     @property

@@ -17,7 +17,8 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.files.serial import number_to_json
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import assume
-from graphveil.privacy.statement.guarantee import number_from_json, require_fields
+from graphveil.privacy.statement.guarantee import epsilon_from_json, require_fields
+from graphveil.runtime.checks import require_number
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18
@@ -127,9 +128,7 @@ class Ledger:
 
     def spend(self, *spends: Spend) -> Ledger:
         """The ledger after a step made of `spends`, which is checked whole; the ledger at hand stays the old one.
-
-        Raises:
-            BudgetError: a part has no budget or would exceed it.
+        Raises BudgetError: a part has no budget or would exceed it.
         """
         # Making the new ledger checks the whole step; only then is it kept for good, so nothing is ever half paid.
         paid = replace(self, spends=self.spends + spends)
@@ -185,8 +184,7 @@ class Ledger:
             for entry in fields["budget"]:
                 require_fields("ledger budget", entry, {"unit", "epsilon", "delta"})
             budget = tuple(
-                Budget(entry["unit"], number_from_json("epsilon", entry["epsilon"]), entry["delta"])
-                for entry in fields["budget"]
+                Budget(entry["unit"], epsilon_from_json(entry["epsilon"]), entry["delta"]) for entry in fields["budget"]
             )
             void = None if fields.get("void") is None else str(fields["void"])
             return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]), void=void)
@@ -204,17 +202,15 @@ def _spend_to_dict(spend: Spend) -> dict[str, Any]:
 
 def _spend_from_dict(fields: Mapping[str, Any]) -> Spend:
     require_fields("ledger spend", fields, set(Spend.__dataclass_fields__))
-    return Spend(**{**fields, "epsilon": number_from_json("epsilon", fields["epsilon"])})
+    return Spend(**{**fields, "epsilon": epsilon_from_json(fields["epsilon"])})
 
 
 def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:
     if not isinstance(unit, str) or not unit.strip():
         raise InputError(f"unit is {unit!r}", where=where, allowed="a text that is not empty")
-    # Written so that NaN is refused: it would make every later sum NaN, which no comparison refuses.
-    if not epsilon >= 0.0:
-        raise InputError(f"epsilon is {epsilon!r}", where=where, allowed="a number of at least 0, or inf")
-    if not 0.0 <= delta < 1.0:
-        raise InputError(f"delta is {delta!r}", where=where, allowed="a number in [0, 1)")
+    # NaN would make every later sum NaN, which no comparison refuses.
+    require_number("[0, inf]", where, epsilon=epsilon)
+    require_number("[0, 1)", where, delta=delta)
 
 
 def _find(budget: tuple[Budget, ...], unit: str) -> Budget:

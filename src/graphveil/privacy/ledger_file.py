@@ -72,10 +72,8 @@ class LedgerFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the account alone; other processes wait. Not to be entered twice.
-
-        Raises:
-            InputError: the lock cannot be made.
+        """Hold the account alone; other processes wait. Not to be entered twice. Raises InputError: the lock cannot be
+        made.
         """
         # A file of its own: the ledger is replaced by each write, and a lock would stay on the old one.
         place = self.path.with_name(f".{self.path.name}.lock")

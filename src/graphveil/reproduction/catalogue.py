@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from graphveil.errors import InputError
 from graphveil.reproduction import entries
 from graphveil.reproduction.exhibit import Entry, Exhibit, figures_of
+from graphveil.runtime.words import nearest
 
 #: Paper -> table or figure -> its entries; those without any have nothing to be run.
 _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
@@ -38,10 +38,8 @@ def find_exhibit(name: str) -> Exhibit:
     """Return the table or figure called `name`, ready to be run; InputError says why it cannot be."""
     # Named are those that can be run: the others would be a second refusal.
     if name not in EXHIBITS:
-        # Names differ in their last digit: a low bar would offer another table of the same paper.
-        near = difflib.get_close_matches(name.lower(), [*EXHIBITS, "list"], n=1, cutoff=0.5)
         runnable = ", ".join(exhibit.id for exhibit in EXHIBITS.values() if exhibit.state != "no")
-        remedy = f"did you mean {near[0]}?" if near else "graphveil reproduce list shows all"
+        remedy = nearest(name.lower(), [*EXHIBITS, "list"]) or "graphveil reproduce list shows all"
         raise InputError(f"no table or figure {name!r}", allowed=runnable, remedy=remedy)
     exhibit = EXHIBITS[name]
     if exhibit.state == "no":

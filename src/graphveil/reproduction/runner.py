@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 EXHIBIT_FILE = "exhibit.json"
-_REMAKE = "delete it to have it made again"
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> 
     if not plan.exists():
         refuse_used_folder(folder)
     # Noise that a seed repeats and noise that none does must not share a mean.
-    elif read_made_object(plan, remedy=_REMAKE) != _plan(exhibit, options):
+    elif read_made_object(plan) != _plan(exhibit, options):
         what = f"{folder} holds another exhibit, or other noise"
         raise UsedPathError(what, where="--out", remedy="name another folder")
 
@@ -216,7 +215,7 @@ def trainer(
 
 def _run(file: Path, entry: Entry) -> Run:
     # Sealed, so that a figure in the table is one that was measured.
-    content = unsealed(read_made_object(file, remedy=_REMAKE), file)
+    content = unsealed(read_made_object(file), file)
     if content.get("entry") != json_safe(entry.to_dict()):
         remedy = "delete it to run it again, or name another --out"
         raise InputError("was run with other settings", where=str(file), remedy=remedy)

@@ -6,10 +6,21 @@ Parameters are passed by the names that users know. NaN lies in no interval, and
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import TypeGuard
+from collections.abc import Collection, Iterable
+from typing import Final, TypeGuard
 
 from graphveil.errors import InputError
+from graphveil.runtime.words import nearest
+
+#: What a value of a type is called in a refusal.
+KINDS: Final = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number, or inf",
+    str: "a text",
+    list: "a list",
+    dict: "a table",
+}
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
@@ -20,11 +31,12 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def require_number(interval: str, where: str | None = None, /, **named: object) -> None:
+def require_number(interval: str, where: str | None = None, advice: str = "", /, **named: object) -> None:
     """Raise InputError for what is no number in an interval.
 
     Args:
         interval: as mathematics writes it, "(0, 1]" or "[0, inf)".
+        advice: how to choose one, said after what is allowed.
 
     >>> require_number("(0, 1]", share=0.0)
     Traceback (most recent call last):
@@ -35,8 +47,9 @@ def require_number(interval: str, where: str | None = None, /, **named: object) 
         inside = is_number(value) and low <= value <= high
         if not inside or (value == low and interval[0] == "(") or (value == high and interval[-1] == ")"):
             least = f"{'above' if interval[0] == '(' else 'of at least'} {low:g}"
-            allowed = f"a finite number {least}" if high == math.inf else f"a number in {interval}"
-            raise InputError(f"{name} is {value!r}", where=where, allowed=allowed)
+            above = f"a number {least}, or inf" if interval[-1] == "]" else f"a finite number {least}"
+            allowed = above if high == math.inf else f"a number in {interval}"
+            raise InputError(f"{name} is {written(value)}", where=where, allowed=allowed + advice)
 
 
 def require_whole(low: int, high: int | None = None, where: str | None = None, /, **named: object) -> None:
@@ -44,11 +57,29 @@ def require_whole(low: int, high: int | None = None, where: str | None = None, /
     for name, value in named.items():
         if not is_whole(value) or value < low or (high is not None and value > high):
             allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
-            raise InputError(f"{name} is {value!r}", where=where, allowed=f"a whole number {allowed}")
+            raise InputError(f"{name} is {written(value)}", where=where, allowed=f"a whole number {allowed}")
 
 
-def require_choice(allowed: Collection[str], /, **named: object) -> None:
+def require_choice(allowed: Collection[str], where: str | None = None, /, **named: object) -> None:
     """Raise InputError for what is none of the texts allowed."""
     for name, value in named.items():
         if value not in allowed:
-            raise InputError(f"{name} is {value!r}", allowed=", ".join(allowed))
+            raise InputError(f"{name} is {value!r}", where=where, allowed=", ".join(allowed))
+
+
+def require_known(
+    keys: Iterable[str], allowed: Collection[str], where: str, kind: str = "key", refusal: type[InputError] = InputError
+) -> None:
+    """Raise an error for a key that is none of those allowed, which names the nearest of them."""
+    for key in keys:
+        if key not in allowed:
+            what = f"unknown {kind} {key!r}"
+            raise refusal(what, where=where, allowed=", ".join(allowed), remedy=nearest(key, allowed))
+
+
+def written(value: object) -> str:
+    """A value in the words of a refusal."""
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number of more than 4300 digits"

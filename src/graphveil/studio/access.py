@@ -118,7 +118,9 @@ class Gate:
         if session is None and not is_page and (method, path) != ("POST", "/api/session"):
             raise Refusal("not-admitted", "open the link that graphveil studio printed")
         if session is not None and not reads and path != "/api/session":
-            _require_csrf(headers, session)
+            token = _header(headers, b"x-csrf-token") or ""
+            if not hmac.compare_digest(token.encode(), csrf_of(session).encode()):
+                raise Refusal("forbidden", "a request without the page's own header X-CSRF-Token")
         if not reads and not path.startswith("/api/tables/"):
             _require_small(headers)
         return session
@@ -155,11 +157,6 @@ def _require_own_origin(scope: Scope) -> None:
     site = _header(scope["headers"], b"sec-fetch-site")
     if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in (None, "none", "same-origin"):
         raise Refusal("forbidden", "a request from another page")
-
-
-def _require_csrf(headers: Collection[tuple[bytes, bytes]], session: str) -> None:
-    if not hmac.compare_digest((_header(headers, b"x-csrf-token") or "").encode(), csrf_of(session).encode()):
-        raise Refusal("forbidden", "a request without the page's own header X-CSRF-Token")
 
 
 def _require_small(headers: Collection[tuple[bytes, bytes]]) -> None:

@@ -79,12 +79,7 @@ class Jobs:
     """
 
     def __init__(
-        self,
-        root: Root,
-        store: Store,
-        limits: Limits,
-        patience: float = PATIENCE,
-        program: Sequence[str] = PROGRAM,
+        self, root: Root, store: Store, limits: Limits, patience: float = PATIENCE, program: Sequence[str] = PROGRAM
     ) -> None:
         self.root, self.store, self.limits, self._patience = root, store, limits, patience
         self._program = program

@@ -25,7 +25,6 @@ The pair of theta and A that is kept is the one that was evaluated: A is the one
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,10 +33,11 @@ import numpy as np
 from graphveil.aggregation import Inputs, Support
 from graphveil.errors import InputError
 from graphveil.models import Backbone, learned_structure
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.sorted_arrays import contains
-from graphveil.training.loop import Adam, Objective, Schedule, Trained, judge, require_number
+from graphveil.training.loop import Adam, Objective, Schedule, Trained, judge, require_finite_loss
 from graphveil.training.selection import Epoch, selection_rule
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class _Alternation:
     def train_weights(self, clean: Tensor, number: int) -> None:
         """Take a step on A in epoch `number` from the logits that `evaluate` returned."""
         loss = self.objective.loss(clean)
-        require_number(float(loss.detach()), number)
+        require_finite_loss(float(loss.detach()), number)
         self.weights.step(loss)
 
 
@@ -244,14 +244,10 @@ class Calibration:
     symmetric: bool = False  # both entries of a pair move as one, by the mean of their slopes
 
     def __post_init__(self) -> None:
-        for name in ("lambda1", "lambda2", "learning_rate", "complement"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                # As users set it, beside the learning rate of the network.
-                setting = "learning_rate_a" if name == "learning_rate" else name
-                raise InputError(f"{setting} = {value}", allowed="a finite number of at least 0")
-        if int(self.complement) != self.complement:
-            raise InputError(f"complement is {self.complement}", allowed="a whole number")
+        # As users set them: `learning_rate_a`, beside the learning rate of the network.
+        rates = {"lambda1": self.lambda1, "lambda2": self.lambda2, "learning_rate_a": self.learning_rate}
+        require_number("[0, inf)", **rates)
+        require_whole(0, complement=self.complement)
 
 
 class EdgeWeights:

@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation import ReceiverRows
-from graphveil.errors import GraphveilError, InputError
+from graphveil.errors import GraphveilError
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import torch
 from graphveil.training.noisy_updates import PrivateSchedule
 
@@ -52,10 +53,9 @@ class ConvolvedRegression:
     classes: int  # of the weights
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.restart <= 1.0 or not 0.0 < self.penalty < math.inf:
-            raise InputError(f"restart {self.restart!r}, penalty {self.penalty!r}", allowed="(0, 1], and above 0")
-        if min(self.depth, self.people, self.columns, self.classes) < 1:
-            raise InputError("depth, people, columns and classes", allowed="at least 1 of each")
+        require_number("(0, 1]", restart=self.restart)
+        require_number("(0, inf)", penalty=self.penalty)
+        require_whole(1, depth=self.depth, people=self.people, columns=self.columns, classes=self.classes)
 
     @property
     def moved(self) -> float:

@@ -141,11 +141,11 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
     # Read together: on a GPU each reading waits for all work before it.
     numbers = torch.stack([torch.as_tensor(figure, dtype=torch.float64, device=loss.device) for figure in figures])
     train_loss, val_loss, val_accuracy, estimate, accuracy = numbers.tolist()
-    require_number(train_loss, number)
+    require_finite_loss(train_loss, number)
     return Epoch(number, train_loss, val_loss, accuracy, val_accuracy, estimate)
 
 
-def require_number(loss: float, number: int) -> None:
+def require_finite_loss(loss: float, number: int) -> None:
     """Refuse a training loss that is not a number."""
     if loss != loss:
         raise InputError(

@@ -8,13 +8,7 @@ from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import (
-    AGGREGATORS,
-    COMBINES,
-    Combination,
-    OutputLayer,
-    Propagation,
-)
+from graphveil.federation.core.networks import AGGREGATORS, COMBINES, Combination, OutputLayer, Propagation
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.rows import TRAIN

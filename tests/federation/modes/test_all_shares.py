@@ -129,12 +129,12 @@ def test_z_goes_to_the_label_holder_alone_and_the_server_hears_rows_and_rounds()
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"epsilon": 4.0}, "epsilon = 4 in mode all-shares, which publishes nothing with noise; allowed: inf; take"),
-        ({"layers": 2}, "layers = 2 in mode all-shares; allowed: 1"),
-        ({"aggregator": "gcn"}, "aggregator = gcn in mode all-shares; allowed: sage"),
-        ({"combine": "concat"}, "combine = concat in mode all-shares; allowed: mean"),
-        ({"republish": 2}, "republish = 2 in mode all-shares; allowed: 1"),
-        ({"bits": 17}, "bits = 17 in mode all-shares; allowed: 18"),
+        ({"epsilon": 4.0}, "epsilon 4 in mode all-shares, which publishes nothing with noise; allowed: inf; take"),
+        ({"layers": 2}, "layers is 2 in mode all-shares; allowed: 1"),
+        ({"aggregator": "gcn"}, "aggregator is gcn in mode all-shares; allowed: sage"),
+        ({"combine": "concat"}, "combine is concat in mode all-shares; allowed: mean"),
+        ({"republish": 2}, "republish is 2 in mode all-shares; allowed: 1"),
+        ({"bits": 17}, "bits is 17 in mode all-shares; allowed: 18"),
         ({"shared_rate": 0.1}, "shared_rate is 0.1; allowed: on shares, a power of two"),
         ({"shared_rate": math.inf}, "shared_rate is inf; allowed"),
     ],

@@ -10,12 +10,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import (
-    AdjacencyRR,
-    DegreePreservingReports,
-    DegreePreservingRR,
-    DegreeReports,
-)
+from graphveil.mechanisms import AdjacencyRR, DegreePreservingReports, DegreePreservingRR, DegreeReports
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import conformance, tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES, NODES

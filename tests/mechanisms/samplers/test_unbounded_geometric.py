@@ -8,12 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.geometric import (
-    Geometric,
-    bernoulli_of,
-    geometric_by_ratio,
-    geometric_by_success,
-)
+from graphveil.mechanisms.samplers.geometric import Geometric, bernoulli_of, geometric_by_ratio, geometric_by_success
 from tests.mechanisms.samplers.scripted import Scripted
 
 NEVER, ALWAYS = WORD - 1, 0

@@ -207,11 +207,7 @@ def test_it_is_what_a_run_with_that_noise_reaches() -> None:
     """One accuracy of a rehearsal and of `experiment.run` on the same split, seed and noise."""
     (trial,) = rehearse("label-propagation", {"epsilon_y": 2.0}, [world()], ("majority",), seeds=(0,)).trials
     run = experiment.run(
-        "label-propagation",
-        world().graph,
-        settings={"epsilon_y": 2.0},
-        controls=False,
-        randomness=SeededRandomness(0),
+        "label-propagation", world().graph, settings={"epsilon_y": 2.0}, controls=False, randomness=SeededRandomness(0)
     )
     assert trial.accuracy == run.scores.accuracy
 

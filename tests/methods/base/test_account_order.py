@@ -43,6 +43,15 @@ def unread() -> Sent:
     raise AssertionError("private data was read")
 
 
+def test_a_second_collection_that_cannot_be_paid_says_that_the_first_trains_again() -> None:
+    once = account()
+    with pytest.raises(BudgetError, match="declare a larger budget before collecting"):
+        once.collect([spend(2.0)], unread)
+    once.collect([spend()], lambda: Sent("reports"))
+    with pytest.raises(BudgetError, match="trains again at no price: fit_reports, or fit_published"):
+        once.collect([spend()], unread)
+
+
 class ReadsFirst(Account):
     """Pays for what it has read already."""
 

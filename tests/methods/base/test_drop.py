@@ -120,7 +120,7 @@ def test_without_correction_the_loss_is_plain_cross_entropy_on_the_labels_as_the
 
 
 def test_plain_cross_entropy_over_hops_of_labels_is_refused_and_needs_none() -> None:
-    with pytest.raises(InputError, match="loss cross-entropy over 4 hops of labels; allowed: steps_y = 0"):
+    with pytest.raises(InputError, match="loss cross-entropy over 4 hops of labels; allowed: steps_y=0"):
         LPGNN(epsilon_x=1.0, epsilon_y=1.0, loss="cross-entropy", steps_y=4)
     assert LPGNN(epsilon_x=1.0, epsilon_y=1.0, loss="cross-entropy").settings.steps_y == 0
     assert LPGNN(epsilon_x=1.0, epsilon_y=1.0).settings.steps_y == 4

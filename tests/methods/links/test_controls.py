@@ -13,13 +13,7 @@ from torch import Tensor
 
 from graphveil.methods import LinkBeliefs, ListSums, Solitude
 from graphveil.methods.links import controls as link_controls
-from graphveil.methods.links.controls import (
-    expected_links,
-    link_controls_of,
-    random_edges,
-    rivals_of,
-    settings_of,
-)
+from graphveil.methods.links.controls import expected_links, link_controls_of, random_edges, rivals_of, settings_of
 from graphveil.methods.links.family import LINKS
 from graphveil.methods.links.readings import _Server
 from graphveil.methods.local.controls import hits

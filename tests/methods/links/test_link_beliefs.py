@@ -21,14 +21,7 @@ from graphveil.methods.base.network.network import Labels
 from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.entries import READINGS
 from graphveil.methods.links.opinions import beside, inputs_of, train_beside, two_steps, with_labels
-from graphveil.methods.links.readings import (
-    LINKS_UNUSED,
-    LINKS_USED,
-    Opinion,
-    judged_labels,
-    read_lists,
-    worth_pooling,
-)
+from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED, Opinion, judged_labels, read_lists, worth_pooling
 from graphveil.models import NamedPairs
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel

@@ -26,17 +26,7 @@ from graphveil.methods.local.label_propagation import (
     variants,
 )
 from graphveil.models.labels.label_prior import channel, class_shares
-from graphveil.models.labels.pool import (
-    CENTRE_B,
-    DOUBT,
-    HEED,
-    LEAST,
-    SHARED,
-    SIZES,
-    SPREAD_B,
-    SPREAD_U,
-    fit_weights,
-)
+from graphveil.models.labels.pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])

@@ -36,11 +36,7 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "central": ({"guarantee": edges()}, ("the curator only: with the exact data", "add/remove", "1e-05")),
     "on a release": (
         {"guarantee": edges(against=RELEASE_READERS), "method": "gcn"},
-        (
-            "to release the graph once",
-            "what the release holds, and covered by its guarantee",
-            "--truth DATA",
-        ),
+        ("to release the graph once", "what the release holds, and covered by its guarantee", "--truth DATA"),
     ),
     "void": ({"void": "noise was reproducible (seed 3)"}, ("VOID. This run protects nobody", "seed 3")),
     "not private": (

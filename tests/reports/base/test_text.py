@@ -104,10 +104,7 @@ def test_a_curator_exposes_what_is_not_in_the_unit() -> None:
 # ---- laws: no name moves a cursor, computes in a spreadsheet or marks up a page ----
 
 #: Texts that mean harm, among any others.
-NASTY = st.one_of(
-    st.text(max_size=30),
-    st.text("=+-@\t\r\n '\"|\\`*_~<>[]():;\x1b\x00\u202e\uff1d09.eE/", max_size=30),
-)
+NASTY = st.one_of(st.text(max_size=30), st.text("=+-@\t\r\n '\"|\\`*_~<>[]():;\x1b\x00\u202e\uff1d09.eE/", max_size=30))
 
 
 @settings(max_examples=200, deadline=None)

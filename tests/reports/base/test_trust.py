@@ -196,7 +196,7 @@ LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
     [
         (LOCAL, {"a": {}, "b": {}}, "one report a person"),
         (CENTRAL, {"training": {}}, "one training"),
-        (CENTRAL, {"training": {}, "query": {}}, "one training, 1 more predictions"),
+        (CENTRAL, {"training": {}, "query": {}}, "one training, 1 more prediction"),
         (CENTRAL, {"training": {"mean_trials": 4.0}}, "about 4 trainings"),
         (VERTICAL, {"publications": {"publications": 200}}, "200 publications"),
         ("none", {}, "as often as one likes"),

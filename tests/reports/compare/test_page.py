@@ -118,10 +118,7 @@ def test_epsilons_of_different_units_never_share_a_column() -> None:
     head, mine, theirs = table(page.split("<h2>Guarantees side by side")[1], "run")
     assert [
         pair for unit, *pair in zip(head, mine, theirs, strict=True) if unit.startswith("one user&#39;s label (")
-    ] == [
-        ["2", "-"],
-        ["-", "2"],
-    ]
+    ] == [["2", "-"], ["-", "2"]]
 
 
 def test_runs_without_epochs_say_so_and_draw_no_curve() -> None:

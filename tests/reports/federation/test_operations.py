@@ -25,14 +25,7 @@ from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.folders import add_signature, facts_from, take_agreement, write_parties
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
 from graphveil.reports.federation.party import write_outcome
-from graphveil.reports.federation.review import (
-    PREVIOUS,
-    REVIEWED,
-    agreement_in,
-    ending_soon,
-    note_reviewed,
-    reviewed,
-)
+from graphveil.reports.federation.review import PREVIOUS, REVIEWED, agreement_in, ending_soon, note_reviewed, reviewed
 from graphveil.reports.federation.verify import verified
 from tests.federation.crypto.test_keys import identity_files
 
@@ -184,7 +177,7 @@ def test_a_log_holds_no_name_by_which_rows_could_be_guessed_and_says_what_was_cu
     assert len(heard) == 1 and "cut off" in heard[0]
     log = read_log(file, agreement)
     assert (len(log.messages), log.torn, log.messages[-1].publication) == (9, 1, "")
-    assert check(run)["torn"] == 1 and check(run)["faults"] == ["1 messages without a tag"]
+    assert check(run)["torn"] == 1 and check(run)["faults"] == ["1 message without a tag"]
 
 
 def test_a_log_says_of_no_message_what_was_in_it_or_that_it_equals_another(tmp_path: Path) -> None:
@@ -215,7 +208,7 @@ def more(round: int) -> Message:
         (lambda log: [*log, message("bank", "nobody", "blinded-ids", 0)], "not a message of bank and another"),
         (lambda log: [*log, *map(more, (4, 5))], "bank published in 5 rounds; 4 were paid for"),
         (lambda log: [*log, message("bank", "server", "embeddings", 3, publication="x")], "round 3 was published 2"),
-        (lambda log: [replace(log[0], tag=""), *log[1:]], "1 messages without a tag"),
+        (lambda log: [replace(log[0], tag=""), *log[1:]], "1 message without a tag"),
         (lambda log: [replace(log[0], tag=64 * "e"), *log[1:]], "in session aaaaaaaaaaaaaaaa"),
         (lambda log: [log[2], log[1], log[0], *log[3:]], "embeddings from bank to server: not what was sent"),
         (lambda log: [*log, replace(log[-1], session=32 * "c")], "embedding-gradient from server to bank: not what"),

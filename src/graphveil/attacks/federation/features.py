@@ -32,6 +32,7 @@ from graphveil.errors import InputError
 from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.crypto.masks import unpacked
 from graphveil.federation.crypto.sharing import left_mask
+from graphveil.runtime.checks import require_number
 
 _FEWEST = 10  # people: half of them known, of whom a quarter chooses
 _COLUMNS = 500
@@ -55,8 +56,7 @@ def feature_recovery(
     Raises:
         InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
-    if not 0 < known_share < 1:
-        raise InputError(f"known_share is {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
+    require_number("(0, 1)", "feature-recovery", known_share=known_share)
     people = len(view.people)
     if people < _FEWEST:
         raise InputError(f"{people} people", where="feature-recovery", allowed=f"{_FEWEST} or more")

@@ -29,6 +29,7 @@ from graphveil.attacks.result import FALSE_ALARMS, AttackResult, judge
 from graphveil.errors import InputError
 from graphveil.federation.modes.propagation import transition_matrix
 from graphveil.mechanisms.base.values import Values
+from graphveil.runtime.words import count_of
 
 Pairs = tuple[np.ndarray, np.ndarray]
 #: In which messages gradients reach the server or a holder, or labels themselves.
@@ -51,7 +52,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     places = np.sort(rng.permutation(len(train))[:nodes])
     labels = recorded.labels[train[places]].numpy()
     if len(places) < 4 or len(set(labels.tolist())) in (1, len(places)):
-        problem = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
+        problem = f"{count_of(len(places), 'training node')} of {count_of(len(set(labels.tolist())), 'label')}"
         raise InputError(problem, where="label-inference", allowed="four or more of two labels or more, some alike")
     bodies = [body for kind in _TELLING for body in view.received(kind)]
     bodies = [body[recorded.train] if len(body) == view.nodes else body for body in bodies]

@@ -30,10 +30,8 @@ _TIMES: Final = 4
 
 
 def correction_words(corrections: Tensor) -> dict[str, Tensor]:
-    """Return the bits of corrections that differ from matrix to matrix, as words whose ends are uniform if they are.
-
-    Args:
-        corrections: of `hide`, or two of them added bit by bit, int64 [trees, words].
+    """Return the bits of corrections of `hide`, int64 [trees, words], that differ from matrix to matrix, as words whose
+    ends are uniform if they are.
     """
     levels = (corrections.shape[1] - 1 - _LEAF) // 2
     flags = corrections[:, 2 * levels, None] >> torch.arange(2 * levels) & 1

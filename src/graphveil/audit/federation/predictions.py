@@ -64,14 +64,10 @@ from graphveil.federation.modes.linear import last_hops_of
 from graphveil.federation.modes.linear_predict import rows_of
 from graphveil.federation.modes.programs import programs_of
 from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
-from graphveil.federation.predicting import (
-    People,
-    digest_rows,
-    predicting_program,
-    predicting_server_program,
-)
+from graphveil.federation.predicting import People, digest_rows, predicting_program, predicting_server_program
 from graphveil.graphs import Graph, GraphSchema, make_graph, normalise_edges
 from graphveil.privacy import Randomness, SeededRandomness
+from graphveil.runtime.words import count_of
 
 #: How many people there are when predictions are made.
 EVERYBODY: Final = NODES + 40
@@ -281,7 +277,7 @@ def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[s
     for key, (rows,) in before.items():
         sender, _, kind = key
         if len(rows) != len(_NEW):
-            findings.append(f"{kind} of {sender} are of {len(rows)} people, and {len(_NEW)} joined")
+            findings.append(f"{kind} of {sender} are of {count_of(len(rows), 'person')}, and {len(_NEW)} joined")
             continue
         if not torch.equal(rows, again[key][0]):
             findings.append(f"a prediction that ran again published other {kind} of {sender}")

@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.base.console import complain, nearest
+from graphveil.cli.base.console import complain
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.graphs.value.value import parts_of
 from graphveil.methods.base.settings import OPEN_WORDS, require_device
 from graphveil.methods.registry import METHODS, build_method, files_of
+from graphveil.runtime.checks import KINDS
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.cli.base.groups import Source
@@ -130,13 +132,12 @@ def _read(key: str, kind: type, value: object, *, where: str) -> Any:
     try:
         return _TRUTH[word] if kind is bool else kind(value)
     except (ValueError, KeyError) as error:
-        problem = f"{key} = {value!r}" if where in ("--set", "--over") else repr(value)
-        allowed = KINDS.get(kind, kind.__name__) + (f", or {OPEN_WORDS[key]}" if key in OPEN_WORDS else "")
+        problem = f"{key} is {value!r}" if where in ("--set", "--over") else repr(value)
+        allowed = KINDS[kind] + (f", or {OPEN_WORDS[key]}" if key in OPEN_WORDS else "")
         raise InputError(problem, where=where, allowed=allowed) from error
 
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"}
 
 
 def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:

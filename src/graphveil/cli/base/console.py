@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.files import json_safe
 from graphveil.reports.base.text import printable
 from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,16 +144,6 @@ def _spent(event: Progress) -> str:
         return ""
 
     return f"epsilon spent {rounded_up(event.epsilon)}"
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """``did you mean x?`` for the nearest of the allowed names, if any is near.
-
-    Args:
-        names: the allowed ones.
-    """
-    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f"did you mean {matches[0]}?" if matches else None
 
 
 def suggested(message: str) -> str:

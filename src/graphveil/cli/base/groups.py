@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from graphveil.cli.base import options
-from graphveil.cli.base.console import nearest
 from graphveil.errors import InputError
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.engine import Engine

@@ -18,6 +18,7 @@ from graphveil.reports.base import brief, words
 from graphveil.reports.base.card import MARKDOWN, read_as_is
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.methods.base.family import Plan
@@ -233,7 +234,7 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
 def _release(plan: ReleasePlan) -> list[RenderableType]:
     facts = [
         ("Nodes", f"{plan.nodes:,}, {plan.private_nodes:,} of them may have private edges"),
-        ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges"),
+        ("Pairs", f"{plan.protected_pairs:,} protected; {count_of(plan.public_edges, 'public edge')}"),
     ]
     if plan.false_edges is not None:
         facts.append(("False edges", f"about {plan.false_edges:,.0f}"))
@@ -288,7 +289,7 @@ def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableTy
     """
     privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
     counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)
-    note = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
+    note = Text(f"All {count_of(answer['nodes'], 'prediction')}: {printable(answer['out'])}.")
     if answer["out"] is None:
         first = answer["predictions"][:10]
         lines = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)

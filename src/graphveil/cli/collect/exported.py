@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphveil.cli.base import choices, groups
 from graphveil.errors import InputError
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.collection.export.export import Collected
@@ -79,7 +80,7 @@ def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
             remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
         )
     few = collected.too_few.get("label", 0)
-    problem = "1 person sent a label" if few == 1 else f"{few:,} people sent a label"
+    problem = f"{count_of(few, 'person')} sent a label"
     raise InputError(problem, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from graphveil.cli.base.tables import described, pairs, rows
 from graphveil.device.reports.noise import sized
 from graphveil.reports.base.text import printable
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.methods.base.family import Plan
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
     """The draft, its guarantee and the plan of a method on it."""
-    head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
+    head = Text(
+        f"draft of a task for {count_of(answer['people'], 'person')}: {printable(answer['file'])}", style="bold"
+    )
     missing = ", ".join(answer["missing"])
     next_command = f"graphveil collect sign {shlex.quote(answer['folder'])}"
     facts = [
@@ -49,8 +52,8 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
     return pairs(facts)
 
 
-def enrolled(answer: Mapping[str, object], folder: Path) -> RenderableType:
-    people = f"of {answer['people']:,} people; each enrols one device, once"
+def enrolled(answer: Mapping[str, Any], folder: Path) -> RenderableType:
+    people = f"of {count_of(answer['people'], 'person')}; each enrols one device, once"
     links = (
         [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
         if answer.get("url")
@@ -87,7 +90,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     facts = [
         ("Task", f"{answer['name']}, {answer['task'][:16]}, signed by {answer['signed_by']}"),
         ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),
-        ("Enrolled", f"{answer['enrolled']:,} of {answer['people']:,} people"),
+        ("Enrolled", f"{answer['enrolled']:,} of {count_of(answer['people'], 'person')}"),
         ("Epoch", epoch),
         ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
         *([("Empty", f"{answer['empty']:,} more left everything out, and do not count")] if answer["empty"] else []),
@@ -106,8 +109,10 @@ def played(answer: Mapping[str, object]) -> RenderableType:
 
 
 def exported(answer: Mapping[str, Any]) -> RenderableType:
-    """What was exported, with the findings of the checks for forged reports."""
-    return described({**answer, "findings": answer["findings"]["sentence"]})
+    """What was exported, with the findings of the checks for forged reports, and each epoch's hash on its line."""
+    facts = {**answer, "findings": answer["findings"]["sentence"]}
+    hashes = {f"hash of epoch {number}": epoch["hash"] for number, epoch in enumerate(facts.pop("epochs"), start=1)}
+    return described({**facts, **hashes})
 
 
 def _day(seconds: int) -> str:

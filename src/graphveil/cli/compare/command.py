@@ -12,9 +12,10 @@ import typer
 
 from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.choices import AXES, NAMED, collect, find_method, flag, refuse_bad_values, several, split_pair
-from graphveil.cli.base.console import complain, emit, nearest, working
+from graphveil.cli.base.console import complain, emit, working
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.methods.base.method import Method

@@ -14,6 +14,7 @@ from graphveil.cli.base.groups import opened, require_engine_choice
 from graphveil.cli.data import declaring
 from graphveil.files.serial import to_json
 from graphveil.files.writing import write_text
+from graphveil.runtime.words import count_of
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -69,7 +70,7 @@ def _cut(counts: Mapping[str, int]) -> Mapping[str, object]:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     rest = [count for _, count in ordered[_SHOWN:]]
     sizes = f"{rest[-1]:,} to {rest[0]:,} nodes each (all: --json)"
-    return {**dict(ordered[:_SHOWN]), f"{len(rest):,} others": sizes}
+    return {**dict(ordered[:_SHOWN]), count_of(len(rest), "other"): sizes}
 
 
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:

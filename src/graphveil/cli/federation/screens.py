@@ -19,10 +19,11 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
+from graphveil.runtime.words import count_of
 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
-    head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
+    head = Text(f"{count_of(answer['nodes'], 'node')} split among {len(answer['holders'])} holders", style="bold")
     lines = (
         (holder["name"], _columns(holder), f"{holder['edges']:,}", "yes" if holder["labels"] else "")
         for holder in answer["holders"]
@@ -322,13 +323,13 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         score = answer["accuracy"]
         interval = f"95%: {percent(score['low'])} to {percent(score['high'])}"
         best = f"best validation in round {answer['best_round']} of {answer['rounds']}"
-        details = f" accuracy on {answer['test_nodes']:,} test nodes ({interval}); {best}"
+        details = f" accuracy on {count_of(answer['test_nodes'], 'test node')} ({interval}); {best}"
         parts.append(Text.assemble((f"{answer['party']}: {percent(score['mean'])} %", "bold"), details))
         if "accuracy_alone" in answer:
             mean = percent(answer["accuracy_alone"]["mean"])
             parts.append(Text(f"By itself, its network and its labels, without the others' guesses: {mean} %"))
     else:
-        parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
+        parts.append(Text(f"{answer['party']} has finished {count_of(answer['rounds'], 'round')}", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
     facts = [*_price(answer), ("Labels", _labels(answer)), *_acknowledged(answer)]
     return Group(*parts, Text(), table, Text(), *_closing(answer, facts))
@@ -393,7 +394,7 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("Epsilon", total), ("Noise", other)]
     each = rounded_up(answer["epsilon_per_publication"], 3)
     noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
-    total = f"{rounded_up(answer['epsilon'])} in TOTAL over {answer['publications']} publications"
+    total = f"{rounded_up(answer['epsilon'])} in TOTAL over {count_of(answer['publications'], 'publication')}"
     return [
         ("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])} ({each} for one publication alone)"),
         ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),

@@ -13,12 +13,13 @@ import typer
 
 from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
 from graphveil.cli.base import choices, groups, options, screens
-from graphveil.cli.base.console import complain, emit, nearest, working
+from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.groups import opened, require_engine, require_engine_choice, require_predicting
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
 from graphveil.methods.registry import METHODS
+from graphveil.runtime.words import nearest
 
 if TYPE_CHECKING:
     from graphveil.engine import Engine

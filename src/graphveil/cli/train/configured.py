@@ -19,14 +19,15 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from graphveil.cli.base import groups
-from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_settings, refuse_bad_values
-from graphveil.cli.base.console import nearest
+from graphveil.cli.base.choices import AXES, find_method, flag, read_settings, refuse_bad_values
 from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
 from graphveil.files.serial import json_safe
 from graphveil.methods.base.method import Method, Option
 from graphveil.methods.base.settings import NAMES, NUMBERS, OPEN_WORDS, Bounds
 from graphveil.methods.registry import METHODS
+from graphveil.runtime.checks import KINDS
+from graphveil.runtime.words import nearest
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
 #: Options of a run as its file names them, and the parameters of the commands that are called otherwise.

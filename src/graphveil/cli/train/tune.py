@@ -228,10 +228,7 @@ def _grid_of(
     method: str, info: Method, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
     """The settings to search and the values to try, from each ``key=v1,v2``; `require` refuses settings that cannot be
-    searched.
-
-    Raises:
-        InputError: a setting is unknown, fixed or given twice, or a value cannot be read.
+    searched. Raises InputError: a setting is unknown, fixed or given twice, or a value cannot be read.
     """
     values_of: Grid = {}
     for pair in over:

@@ -43,6 +43,7 @@ from graphveil.device.reports.features import Features
 from graphveil.device.task import VERSION, Task
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.named.archives import read_npz
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.collection.store.store import Store
@@ -115,7 +116,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     answered = int(flags.any(axis=1).sum())
     # Everybody agreed to the least number: below it a single person stands out too much. An empty report hides nobody.
     if answered < task.least:
-        who = "1 person has" if answered == 1 else f"{answered:,} people have"
+        who = f"{count_of(answered, 'person')} {'has' if answered == 1 else 'have'}"
         raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
     facts = {
         "standard": VERSION,
@@ -166,10 +167,8 @@ def _private(path: Path) -> BinaryIO:
 
 def read_export(folder: Path) -> Collected:
     """Return an exported collection, each report checked against the hash of its epoch, which is the organiser's word:
-    compare it with `graphveil collect status`.
-
-    Raises:
-        DataError: a file is missing or damaged, or does not match the task or a hash.
+    compare it with `graphveil collect status`. Raises DataError: a file is missing or damaged, or does not match the
+    task or a hash.
     """
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
@@ -275,7 +274,9 @@ def _require_facts(facts: Mapping[str, Any], task: Task, last: Last, times: Time
     """Refuse a description that does not match the reports."""
     flags, enrolled, most = _answer_flags(task, last), facts["enrolled"], facts["most_links"]
     answered = int(flags.any(axis=1).sum())
-    _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")
+    _require(
+        answered >= task.least, f"holds answers of {count_of(answered, 'person')}; the task says {task.least} or more"
+    )
     counted = {
         "people": task.people,
         "answered": answered,

@@ -44,6 +44,7 @@ from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent
 from graphveil.privacy import SecureRandomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import count_of
 
 #: Options that the task fixes.
 _OF_TASK = (
@@ -158,7 +159,10 @@ def learn(
         raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
     labelled = int(np.count_nonzero(received.labels() >= 0))
     if labelled < _FEWEST:
-        what, allowed = f"{labelled} people sent a label", f"at least {_FEWEST}: half train, a quarter validate"
+        what, allowed = (
+            f"{count_of(labelled, 'person')} sent a label",
+            f"at least {_FEWEST}: half train, a quarter validate",
+        )
         raise InputError(
             what, where=received.schema.name, allowed=allowed, remedy="export again when more have answered"
         )
@@ -236,7 +240,7 @@ def participation(received: Received) -> str:
     counts = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
     shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
     each = ", ".join(f"{count} ({share})" for count, share in zip(counts, shares, strict=True))
-    return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
+    return f"of {count_of(people, 'person')} {each}; who sent nothing counts as no evidence, and is predicted too"
 
 
 def left_out(received: Received) -> tuple[str, ...]:
@@ -252,7 +256,7 @@ def _vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
     """Return a sentence on an accuracy whose interval is too wide to say anything, if it is."""
     if accuracy.high - accuracy.low < _WIDE:
         return ()
-    labels = "1 label was" if held_out == 1 else f"{held_out:,} labels were"
+    labels = f"{count_of(held_out, 'label')} {'was' if held_out == 1 else 'were'}"
     return (
         f"too few have answered: {labels} held out to judge by, which leaves an accuracy of anything from "
         f"{accuracy.low:.0%} to {accuracy.high:.0%}; these figures say next to nothing of the method",

@@ -59,11 +59,7 @@ class Received:
 
     @property
     def schema(self) -> GraphSchema:
-        """The declaration as a graph's schema; one column without.
-
-        Raises:
-            InputError: where there is no label.
-        """
+        """The declaration as a graph's schema; one column without. Raises InputError: where there is no label."""
         task, features = self.collected.task, self._field_of(Features)
         label = self._field_of(Label)
         if label is None:

@@ -31,7 +31,8 @@ from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label
 from graphveil.device.reports.links import Links
-from graphveil.errors import InputError
+from graphveil.runtime.checks import require_whole
+from graphveil.runtime.words import count_of
 
 #: The probability that an honest collection is suspected of anything.
 ALARM = 1e-6
@@ -77,7 +78,7 @@ class Findings:
         by = ", ".join(
             f"{check.field}: {check.what} {len(check.people):,}" for check in self.checks if len(check.people)
         )
-        summary = f"suspects {len(self.suspects):,} of {self.reports:,} reports{f' ({by})' if by else ''}"
+        summary = f"suspects {len(self.suspects):,} of {count_of(self.reports, 'report')}{f' ({by})' if by else ''}"
         whole = f"; not by the law as a whole: {', '.join(self.amiss)}" if self.amiss else ""
         return f"{summary}{whole}; an honest collection is suspected once in {1 / ALARM:,.0f}"
 
@@ -94,8 +95,8 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
     Args:
         most_links: of one person, where that is public; None: up to the number of people.
     """
-    if most_links is not None and most_links < 1:
-        raise InputError(f"most links is {most_links}", allowed="a whole number from 1")
+    if most_links is not None:
+        require_whole(1, most_links=most_links)
     bodies, fields = collected.bodies, collected.task.fields
     places = [place for place in range(len(fields)) if bodies.answered(place).any()]
     # Counted before anything is read: shares that depended on the reports would not bound the false alarms.

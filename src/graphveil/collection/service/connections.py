@@ -314,8 +314,5 @@ class PatientServer(Server):
 
     def _connection(self) -> Connection:
         return Connection(
-            memory=self._memory,
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
+            memory=self._memory, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )

@@ -82,11 +82,8 @@ def replaced(store: Store, id: str) -> dict[str, str]:
 
 
 def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield ids and tokens of a csv file that somebody else made.
-
-    Raises:
-        InputError: it is not UTF-8, a column is missing, an id or a token stands twice, or a token is too short, not
-            hexadecimal, or not drawn at random.
+    """Yield ids and tokens of a csv file that somebody else made. Raises InputError: it is not UTF-8, a column is
+    missing, an id or a token stands twice, or a token is too short, not hexadecimal, or not drawn at random.
     """
     ids: set[str] = set()
     tokens: set[bytes] = set()

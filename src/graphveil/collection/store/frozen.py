@@ -167,11 +167,7 @@ class Gathered:
         self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
 
     def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
-        """Add a report; a person's reports come in the order of their epochs.
-
-        Raises:
-            InputError: it was scrubbed.
-        """
+        """Add a report; a person's reports come in the order of their epochs. Raises InputError: it was scrubbed."""
         secret = self._secrets[epoch]
         if body is None or secret is None:
             raise scrubbed()

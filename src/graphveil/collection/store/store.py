@@ -241,11 +241,7 @@ class Store:
             return is_scrubbed(connection)
 
     def close_epoch(self) -> tuple[int, bytes]:
-        """Freeze the open epoch; return its number and the hash of all that came.
-
-        Raises:
-            InputError: none is open.
-        """
+        """Freeze the open epoch; return its number and the hash of all that came. Raises InputError: none is open."""
         task, secret = self.task(), secrets.token_bytes(32)
         with self.engine.begin() as connection:
             row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
@@ -350,11 +346,8 @@ class Store:
 
     def scrub(self, last: Last) -> int:
         """Delete the bodies of closed epochs, and return how many; that they were sent stays on record. The database's
-        own files no longer hold them, neither pages nor log; backups and copies of the disk do.
-
-        Raises:
-            InputError: an epoch is open, or the closed ones hold other reports than an export's `last`; or as
-                `rewriting.overwrite`.
+        own files no longer hold them, neither pages nor log; backups and copies of the disk do. Raises InputError: an
+        epoch is open, or the closed ones hold other reports than an export's `last`; or as `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
             require_closed(connection)

@@ -84,10 +84,7 @@ EPOCHS = Table(
     Column("secret", LargeBinary(32)),
 )
 REFUSALS = Table(
-    "refusals",
-    METADATA,
-    Column("code", String(40), primary_key=True),
-    Column("count", BigInteger, nullable=False),
+    "refusals", METADATA, Column("code", String(40), primary_key=True), Column("count", BigInteger, nullable=False)
 )
 #: Each process that writes has rows of its own: with one row for all, each would wait for the commits of the others.
 COUNTS = Table(

@@ -42,6 +42,7 @@ from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.permanent import permanent_guarantee
 from graphveil.privacy import Guarantee, ProtectedUnit, compose, together
 from graphveil.privacy.statement.guarantee import paragraph
+from graphveil.runtime.words import count_of
 
 Mechanism: TypeAlias = MultiBit | RandomizedResponse | AdjacencyRR | NoisyDegree
 
@@ -162,7 +163,7 @@ def _features(
     schema: GraphSchema, names: Sequence[str], epsilon: str, sampled: int | None
 ) -> tuple[Mapping[str, object], MultiBit]:
     if len(names) != schema.dimension:
-        raise InputError(f"{len(names)} names of {schema.dimension} columns", where=schema.name)
+        raise InputError(f"{count_of(len(names), 'name')} of {count_of(schema.dimension, 'column')}", where=schema.name)
     bits = MultiBit(
         epsilon=at_most(epsilon), dimension=schema.dimension, low=schema.low, high=schema.high, sampled=sampled
     )

@@ -24,7 +24,7 @@ from graphveil.errors import InputError
 from graphveil.files.reading import read_json, read_toml
 from graphveil.files.writing import write_text
 from graphveil.graphs.value.schema import schema_facts, schema_from
-from graphveil.runtime.checks import is_whole
+from graphveil.runtime.checks import require_choice, require_known, require_whole
 
 TASK, SCHEMA, IDS = "task.toml", "schema.json", "ids.txt"
 #: Texts and window, with the meaning of each.
@@ -146,11 +146,11 @@ def read_draft(folder: Path) -> Draft:
         ) from error
     where = str(folder / TASK)
     # A misspelt "public" or "least" would be missing from what everybody agrees to.
-    _require_keys(facts, _KEYS, where)
+    require_known(facts, sorted(_KEYS), where)
     price = facts.get("price", {})
     if not isinstance(price, dict):
         raise InputError("price is no table", where=where, allowed="[price]")
-    _require_keys(price, {*PRICES, "mode", "sampled"}, where)
+    require_known(price, sorted((*PRICES, "mode", "sampled")), where)
     texts = {name: _text(facts, name, where) for name in WORDS}
     words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(facts))
     # Texts and not numbers: 0.1 is no binary fraction, and devices check the decimal that people read.
@@ -159,8 +159,7 @@ def read_draft(folder: Path) -> Draft:
         mode=_text(price, "mode", where) or "lower",
         sampled=_whole(price, "sampled", where) or None,
     )
-    if prices.mode not in ("lower", "both", "directed"):
-        raise InputError(f"mode is {prices.mode!r}", where=where, allowed="lower, both, directed")
+    require_choice(("lower", "both", "directed"), where, mode=prices.mode)
     # From files of their own: classes or columns edited by hand would differ from the declaration.
     try:
         subject = Subject(schema_from(about["schema"]), tuple(about["names"]), ids)
@@ -226,12 +225,6 @@ def require_possible(facts: Mapping[str, object], people: int) -> None:
         raise InputError(f"least is {least:,}", where=TASK, allowed=f"1 to {people:,}, the people")
 
 
-def _require_keys(facts: Mapping[str, object], keys: set[str], where: str) -> None:
-    for key in facts:
-        if key not in keys:
-            raise InputError(f"unknown key '{key}'", where=where, allowed=", ".join(sorted(keys)))
-
-
 def _text(facts: Mapping[str, object], name: str, where: str) -> str:
     value = facts.get(name, "")
     if isinstance(value, date):  # TOML has days of its own, which need no quotes
@@ -242,10 +235,9 @@ def _text(facts: Mapping[str, object], name: str, where: str) -> str:
 
 
 def _whole(facts: Mapping[str, object], name: str, where: str) -> int:
-    value = facts.get(name, 0)
-    if not (is_whole(value) and value >= 0):
-        raise InputError(f"{name} is {value!r}", where=where, allowed="a whole number of at least 0")
-    return value
+    value: Any = facts.get(name, 0)
+    require_whole(0, None, where, **{name: value})
+    return int(value)
 
 
 def _public(facts: Mapping[str, object]) -> tuple[str, ...]:

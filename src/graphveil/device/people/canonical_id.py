@@ -43,10 +43,8 @@ _UNKNOWN = ("Cn", "Co", "Cs")
 
 
 def canonical_id(id: str) -> str:
-    """Return the one form of an id; two ids of one form are one person's.
-
-    Raises:
-        DeviceError: `bad-ids`, a character that Unicode 14.0 does not assign, or no visible character.
+    """Return the one form of an id; two ids of one form are one person's. Raises DeviceError: `bad-ids`, a character
+    that Unicode 14.0 does not assign, or no visible character.
     """
     form = id.lower().translate(_UNSEEN_ASCII) if id.isascii() else _folded(id)
     if not form:

@@ -72,10 +72,8 @@ class KeystoreEntry:
 
 
 def keep_secret(secret: bytes) -> KeystoreEntry | None:
-    """Put a secret, 32 bytes, into the key store and read it back; None where there is no key store.
-
-    Raises:
-        DeviceError: `keystore`, where the key store is locked or does not keep the secret.
+    """Put a secret, 32 bytes, into the key store and read it back; None where there is no key store. Raises
+    DeviceError: `keystore`, where the key store is locked or does not keep the secret.
     """
     store = next(iter(_stores()), None)
     if store is None:
@@ -165,11 +163,9 @@ class Home:
             raise DeviceError("enrolment", detail, f"Close it with chmod 700 {folder}, or name another --folder.")
 
     def secret(self) -> bytes:
-        """Return the secret; at first use it is made and stored.
-
-        Raises:
-            DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the key
-                store does not keep the secret or does not return it.
+        """Return the secret; at first use it is made and stored. Raises DeviceError: `ledger`, where the secret or the
+        ledger of earlier reports is gone; `keystore`, where the key store does not keep the secret or does not return
+        it.
         """
         secret = self._secret_or_entry()
         return secret if isinstance(secret, bytes) else secret.secret()
@@ -205,10 +201,8 @@ class Home:
         return data if len(data) == SECRET_BYTES else KeystoreEntry.of(data)
 
     def limit(self, decimal: str | None = None) -> Limit:
-        """Return the limit over all tasks, after setting a new one: a decimal, "none" or "default".
-
-        Raises:
-            DeviceError: `ledger`, where the limit cannot be read or is gone; `command`, where the new one is invalid.
+        """Return the limit over all tasks, after setting a new one: a decimal, "none" or "default". Raises DeviceError:
+        `ledger`, where the limit cannot be read or is gone; `command`, where the new one is invalid.
         """
         path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
@@ -262,10 +256,8 @@ class Home:
         write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
-        """Return a task with its enrolment and keys, by its hash or the beginning of it; None: the only task.
-
-        Raises:
-            DeviceError: `enrolment`, where there is none or more than one.
+        """Return a task with its enrolment and keys, by its hash or the beginning of it; None: the only task. Raises
+        DeviceError: `enrolment`, where there is none or more than one.
         """
         tasks = self.tasks()
         matches = [(name, enrolment) for name, enrolment in tasks.items() if name.startswith(digest or "")]

@@ -30,7 +30,7 @@ from graphveil.files.columns import Column, width_of
 from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.declared.column_declaration import declared_columns, parse_columns
-from graphveil.runtime.checks import require_choice, require_whole
+from graphveil.runtime.checks import KINDS, require_choice, require_whole
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(
@@ -227,7 +227,7 @@ def _require_fields(content: Any, types: Mapping[str, type], where: str) -> None
             raise InputError(f"{key!r} is not known", where=where, allowed=", ".join(types))
         # `type` and not `isinstance`: TOML's true is an int to Python, and would pass as one column.
         if type(content[key]) is not types[key]:
-            raise InputError(f"{key} = {content[key]!r}", where=where, allowed=types[key].__name__)
+            raise InputError(f"{key} is {content[key]!r}", where=where, allowed=KINDS[types[key]])
 
 
 def _require_settings(settings: Mapping[str, Option]) -> None:
@@ -235,7 +235,7 @@ def _require_settings(settings: Mapping[str, Option]) -> None:
     for key, value in settings.items():
         kind = type(OPTIONS[key])
         if type(value) is not kind and not (kind is float and type(value) is int):
-            raise InputError(f"setting {key} = {value!r}", allowed=f"one {kind.__name__}")
+            raise InputError(f"setting {key} is {value!r}", allowed=KINDS[kind])
 
 
 def _require_parties(parties: tuple[Party, ...]) -> None:

@@ -37,7 +37,7 @@ from graphveil.federation.core.publication import PaidOnce
 from graphveil.privacy import ChangedSamples, Hops, calibrate_pipeline, pipeline_epsilon, require_budget
 from graphveil.privacy.accounting.budget_split import CalibratedPipeline
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.checks import require_number
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.training.noisy_updates import PrivateSchedule
 
 #: Noisy gradients of one training, the chance with which each person is in one of them, and the step of plain descent
@@ -78,10 +78,7 @@ class PersonPrice(PaidOnce):
                 "unit person at epsilon inf protects nobody", allowed="a finite epsilon", remedy="unit publication"
             )
         require_number("(0, 1)", delta=self.delta)
-        if not 0 <= self.degree_bound <= _MOST_NAMES:
-            raise InputError(
-                f"degree_bound is {self.degree_bound}", allowed=f"a whole number from 0 to {_MOST_NAMES:,}"
-            )
+        require_whole(0, _MOST_NAMES, degree_bound=self.degree_bound)
         # The accountant has the last word, on the noise that will be drawn: never above what was declared.
         epsilon, delta = self.trained
         if epsilon > self.epsilon or delta > self.delta:
@@ -126,7 +123,7 @@ class PersonPrice(PaidOnce):
         target = self.epsilon * (1 - _RESERVE[0]) - _MARGIN * (more - self.epsilon)
         reserved = self.delta * _RESERVE[1] + _MARGIN * (cut - self.delta)
         if target <= 0 or reserved >= self.delta:
-            raise InputError(f"delta = {rounded_up(self.delta)} is below the noise's cut tails", remedy="raise delta")
+            raise InputError(f"delta {rounded_up(self.delta)} is below the noise's cut tails", remedy="raise delta")
         if not self.degree_bound:
             return calibrate_pipeline(target, self.delta, [self.part], reserved=reserved)
         parts = (self.part, Hops(count=1, sensitivity=self._sums(1.0).sensitivity, name=_VOTES))

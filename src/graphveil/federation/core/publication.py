@@ -29,7 +29,7 @@ from graphveil.privacy import Randomness, gaussian_epsilon, require_budget
 from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.checks import require_number
+from graphveil.runtime.checks import require_number, require_whole
 
 # Finer grids change a row by less than its noise does, while the noise's table grows with sigma in steps.
 _FINEST, _MAX_STEPS = 10, 1 << 17
@@ -129,16 +129,13 @@ class Publication:
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise InputError(f"epsilon is {self.epsilon!r}", allowed="a number above 0, or inf for no privacy")
+        require_number("(0, inf]", epsilon=self.epsilon)
         require_number("(0, 1)", delta=self.delta)
-        if self.rounds < 1 or self.columns < 1 or not 0 < self.clip < math.inf:
-            raise InputError(
-                f"rounds {self.rounds}, columns {self.columns}, clip {self.clip}", allowed="numbers above 0"
-            )
+        require_number("(0, inf)", clip=self.clip)
+        require_whole(1, rounds=self.rounds, columns=self.columns)
         if LARGEST_EPSILON < self.epsilon < math.inf:
             raise InputError(
-                f"epsilon = {rounded_up(self.epsilon)} over {self.rounds} publications hides nothing",
+                f"epsilon {rounded_up(self.epsilon)} over {self.rounds} publications hides nothing",
                 allowed=f"at most {LARGEST_EPSILON:g}, or inf",
                 remedy="publish less often: raise republish",
             )

@@ -103,9 +103,7 @@ class Publisher:
 
     def count(self, name: str) -> None:
         """Count a publication before it is made, by a hexadecimal digest of all that its rows depend on; again is free.
-
-        Raises:
-            BudgetError: for more publications than were paid for.
+        Raises BudgetError: for more publications than were paid for.
         """
         self.latest = name
         # The same rows in the same round have the same noise: sending them again tells nothing more.

@@ -23,7 +23,8 @@ from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.checks import require_choice
+from graphveil.runtime.checks import require_choice, require_whole
+from graphveil.runtime.words import count_of
 
 #: What each mode opens to whom, as printed with every guarantee.
 MODES: Mapping[str, str] = MappingProxyType({name: mode.opens.sentence for name, mode in MODE_OF.items()})
@@ -208,23 +209,13 @@ class Setting:
 
     def __post_init__(self) -> None:
         self._require_members()
-        for name, value, allowed in (
-            ("mode", self.protocol.mode, tuple(MODES)),
-            ("aggregator", self.model.aggregator, AGGREGATORS),
-            ("combine", self.model.combine, COMBINES),
-            ("unit", self.privacy.unit, UNITS),
-        ):
-            require_choice(allowed, **{name: value})
-        for name, count in (
-            ("width", self.model.width),
-            ("hops", self.model.hops),
-            ("epochs", self.training.epochs),
-            ("republish", self.training.republish),
-            ("validate", self.training.validate),
-            ("classes", self.classes),
-        ):
-            if not 1 <= count <= _MAX_COUNT:
-                raise InputError(f"{name} = {_short(count)}", allowed=f"a whole number from 1 to {_MAX_COUNT:,}")
+        require_choice(MODES, mode=self.protocol.mode)
+        require_choice(AGGREGATORS, aggregator=self.model.aggregator)
+        require_choice(COMBINES, combine=self.model.combine)
+        require_choice(UNITS, unit=self.privacy.unit)
+        training = {name: getattr(self.training, name) for name in ("epochs", "republish", "validate")}
+        model = {"width": self.model.width, "hops": self.model.hops}
+        require_whole(1, _MAX_COUNT, **model, **training, classes=self.classes)
         if self.mode.opens_layer:
             self._require_few_openings()
         # A row that is trained on neighbours and on gradients of all rounds has no bound for a person.
@@ -361,13 +352,11 @@ class Setting:
         names = self.names
         least, most = PARTIES
         if not least <= len(names) <= most:
-            raise InputError(f"{len(names)} holders", allowed=f"{least} to {most}")
+            raise InputError(count_of(len(names), "holder"), allowed=f"{least} to {most}")
         if len({*names, self.server}) != len(names) + 1:
             raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
         for member in self.members:
-            if not 1 <= member.entries <= _MAX_COUNT:
-                allowed = f"a whole number from 1 to {_MAX_COUNT:,}"
-                raise InputError(f"entries is {_short(member.entries)}", where=member.name, allowed=allowed)
+            require_whole(1, _MAX_COUNT, member.name, entries=member.entries)
         if sum(member.labels for member in self.members) != 1:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 
@@ -375,14 +364,14 @@ class Setting:
         """Refuse what the mode has no arithmetic for."""
         if math.isfinite(self.privacy.epsilon) and not self.mode.noisy:
             raise InputError(
-                f"epsilon = {rounded_up(self.privacy.epsilon)} in mode {self.mode.name}, which publishes nothing with "
+                f"epsilon {rounded_up(self.privacy.epsilon)} in mode {self.mode.name}, which publishes nothing with "
                 "noise",
                 allowed="inf",
                 remedy="take mode guesses, shared-linear or individual for a finite epsilon",
             )
         for name in self.mode.fixed:
             if self.options[name] != OPTIONS[name]:
-                raise InputError(f"{name} = {self.options[name]} in mode {self.mode.name}", allowed=str(OPTIONS[name]))
+                raise InputError(f"{name} is {self.options[name]} in mode {self.mode.name}", allowed=str(OPTIONS[name]))
         if self.mode.opens_hidden:
             _ = self.rates
 
@@ -414,7 +403,3 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
 def _publication(epsilon: float, delta: float, rounds: int, columns: int, clip: float) -> Publication:
     # Kept, because its noise is searched for at every new value; public numbers alone.
     return Publication(epsilon, delta, rounds, columns, clip)
-
-
-def _short(value: int) -> str:
-    return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"

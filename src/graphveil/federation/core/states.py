@@ -78,10 +78,7 @@ def publisher_state(publisher: Publisher, prefix: str = "publisher") -> dict[str
     """Return the noise's key and the digests of what was published."""
     # All digests, also of old rounds: forgetting one would give back a publication that was spent.
     joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
-    return {
-        f"{prefix}/key": as_message(publisher.key.secret),
-        f"{prefix}/seen": as_message(joined).view(-1, _DIGEST),
-    }
+    return {f"{prefix}/key": as_message(publisher.key.secret), f"{prefix}/seen": as_message(joined).view(-1, _DIGEST)}
 
 
 def load_publisher(publisher: Publisher, state: State, prefix: str = "publisher") -> None:

@@ -51,10 +51,8 @@ class Identity:
         return self._key.sign(_PURPOSE + data, ec.ECDSA(hashes.SHA256()))
 
     def shared_with(self, certificate: bytes) -> bytes:
-        """Return 32 secret bytes that only this party and another one can compute; DataError for a foreign kind of key.
-
-        Args:
-            certificate: of the other party, PEM.
+        """Return 32 secret bytes that only this party and that of a certificate, PEM, can compute; DataError for a
+        foreign kind of key.
         """
         key = _load(certificate).public_key()
         if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -93,9 +91,7 @@ def new_identity(name: str) -> Identity:
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     return Identity(
-        name,
-        certificate.public_bytes(encoding),
-        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain),
+        name, certificate.public_bytes(encoding), key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain)
     )
 
 

@@ -119,10 +119,8 @@ def predicting_holder(
     run: RunContext, before: State, holding: Holding, new: Tensor, old: Tensor
 ) -> Program[Prediction]:
     """The program of one holder of a prediction: compute z of new people on shares, once, from shares of the round that
-    was kept, and from features and connections of everybody there is now; arguments as of `linear_predict`.
-
-    Raises:
-        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    was kept, and from features and connections of everybody there is now; arguments as of `linear_predict`. Raises
+    BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
     setting, shares = run.setting, under(BEST, before)
     seal = joined.sealed(run, holding, {"new": new, **shares})

@@ -143,10 +143,7 @@ class _Layer:
         pull = yield from party.product(self._input.first(rows).transposed, g, matmul)
         shares, total = self._shares, g.share.sum(dim=0, keepdim=True)
         # New tensors, never in place: whoever keeps the shares of a round keeps what they were.
-        for name, part, over in (
-            (self._weight, pull, SLOPE_BITS),
-            (self._bias, total, SLOPE_BITS - FRACTION_BITS),
-        ):
+        for name, part, over in ((self._weight, pull, SLOPE_BITS), (self._bias, total, SLOPE_BITS - FRACTION_BITS)):
             shares[name] = shares[name] - (yield from _step_of(party, part, self._rate, over))
         return (yield from party.cut(back, SLOPES))
 

@@ -191,10 +191,8 @@ def predicting_holder(
     run: states.RunContext, before: states.State, holding: Holding, new: Tensor, old: Tensor
 ) -> Program[Prediction]:
     """The program of one holder of a prediction: publish the rows of new people, once, by the weights that were kept
-    and the connections of now; arguments as of `linear_predict`.
-
-    Raises:
-        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    and the connections of now; arguments as of `linear_predict`. Raises BudgetError: the holders disagree on who is
+    new, or the prediction was made before from other data.
     """
     setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
     weights = {name: value for name, value in before.items() if name.startswith(KEPT)}

@@ -31,15 +31,7 @@ from graphveil.federation.core.rows import REST, PublishesRows, publishers_of, r
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import (
-    LeftMatrix,
-    Masked,
-    Product,
-    multiply,
-    products_with,
-    set_up,
-    transpose,
-)
+from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up, transpose
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, truncate
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send

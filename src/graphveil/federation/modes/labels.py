@@ -83,10 +83,8 @@ class LabelHead:
         return state | {name: value.clone() for name, value in predictions.items() if value is not None}
 
     def load(self, state: State) -> None:
-        """Set all of `state` from a checkpoint; labels are not randomized a second time.
-
-        Raises:
-            InputError: other nodes train or validate now: their labels were not randomized when the run began.
+        """Set all of `state` from a checkpoint; labels are not randomized a second time. Raises InputError: other nodes
+        train or validate now: their labels were not randomized when the run began.
         """
         # A node that did not train when labels were randomized would now be reported as it is.
         if not torch.equal(state["desk/split"].bool(), torch.stack([self.train, self.val])):

@@ -217,10 +217,7 @@ def serve_walks(
         hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 1)))
     # S_i meets the masks of all holders but i, who multiplies its own share in the clear.
     pairs = (
-        (
-            [matrix],
-            [torch.stack([walk.mask(keys[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks],
-        )
+        ([matrix], [torch.stack([walk.mask(keys[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks])
         for i, matrix in zip(names, hidden, strict=True)
     )
     return _multiplied(pairs, walks, nodes)

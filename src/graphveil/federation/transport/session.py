@@ -321,10 +321,8 @@ class Session:
         self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
-        """Before a priced message: wait until all have saved the round before, and note the publication.
-
-        Raises:
-            BudgetError: the round was published before under another name, and so with other data.
+        """Before a priced message: wait until all have saved the round before, and note the publication. Raises
+        BudgetError: the round was published before under another name, and so with other data.
         """
         if saved is not None:
             self._await_all(saved)

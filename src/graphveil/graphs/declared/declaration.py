@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from graphveil.graphs.value.schema import (
     usable_range,
     with_edges,
 )
-from graphveil.runtime.checks import is_number
+from graphveil.runtime.checks import is_number, require_known
 
 FILE = "graph.toml"
 
@@ -106,11 +105,7 @@ def read_declaration(path: Path) -> Declaration:
     except FileNotFoundError as error:
         raise _undeclared(path.parent) from error
     # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
-    for key in content:
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1)
-            remedy = f"did you mean {near[0]}?" if near else None
-            raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(KEYS), remedy=remedy)
+    require_known(content, KEYS, where, refusal=DataError)
     for key in _REQUIRED:
         if key not in content and not (key == "range" and "columns" in content):
             raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)

@@ -7,7 +7,6 @@ default says so in the notes of the graph.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, get_type_hints
 
@@ -15,6 +14,7 @@ from graphveil.errors import InputError
 from graphveil.files.columns import Kind
 from graphveil.graphs.declared.declaration import Declaration, parse_declaration
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.checks import require_known
 
 PRIVATE = ("features", "labels")
 """What belongs to the people unless something else is declared."""
@@ -94,11 +94,7 @@ def declaration_of(
     """
     where = call.split("(")[0]
     keywords = get_type_hints(DeclaredColumns if columns else Declared)
-    for key in facts:
-        if key not in keywords:
-            near = difflib.get_close_matches(key, keywords, n=1)
-            remedy = f"did you mean {near[0]}?" if near else None
-            raise InputError(f"unknown argument {key!r}", where=where, allowed=", ".join(keywords), remedy=remedy)
+    require_known(facts, keywords, where, "argument")
     notes: tuple[str, ...] = ()
     if schema is not None:
         facts = {**_facts_of(schema, facts, where, columns=columns), **facts}

@@ -15,6 +15,7 @@ from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, 
 from graphveil.graphs.tables.tables import Table, some, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
 from graphveil.runtime.late import polars, sparse
+from graphveil.runtime.words import count_of
 
 #: Between the tags of a cell.
 SEPARATOR: Final = ";"
@@ -61,7 +62,7 @@ def encode_columns(
 
 def clipped_note(count: int) -> tuple[str, ...]:
     """Return a note of so many clipped values, if there are any."""
-    return (f"clipped {count:,} feature values to the declared range",) if count else ()
+    return (f"clipped {count_of(count, 'feature value')} to the declared range",) if count else ()
 
 
 def _filled(nodes: Table, column: Column, stand: float | str | None, remedy: str) -> tuple[polars.Series, int]:

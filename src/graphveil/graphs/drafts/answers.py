@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
@@ -16,6 +15,8 @@ from graphveil.graphs.declared.column_declaration import parse_columns
 from graphveil.graphs.declared.declaration import FILE, parse_declaration
 from graphveil.graphs.drafts.draft import EDGES_ROLES, NODES_ROLES, Draft, Feature
 from graphveil.graphs.value.schema import PRIVATE_PARTS
+from graphveil.runtime.checks import KINDS, require_known
+from graphveil.runtime.words import nearest
 
 Content: TypeAlias = dict[str, object]
 NO_COLUMN: Final = "none"
@@ -59,14 +60,11 @@ class Answers:
         """
         names = [part.name for part in fields(cls)]
         values: dict[str, object] = {}
+        require_known(content, names, where)
         for key, value in content.items():
-            if key not in names:
-                raise InputError(
-                    f"unknown key {key!r}", where=where, allowed=", ".join(names), remedy=_near(key, names)
-                )
             kind = _TYPES.get(key, str)
             if value is not None and type(value) is not kind:
-                raise InputError(f"{key} is {value!r}", where=where, allowed=_WORDS[kind])
+                raise InputError(f"{key} is {value!r}", where=where, allowed=KINDS[kind])
             values[key] = tuple(map(str, value)) if isinstance(value, list) else value
         return cls(**{key: value for key, value in values.items() if value is not None})  # type: ignore[arg-type]
 
@@ -84,12 +82,6 @@ _TYPES: Final[dict[str, type]] = {
     "directed": bool,
     "dimension": int,
 }
-_WORDS: Final = {list: "a list of texts", dict: "a table", bool: "true or false", int: "a whole number", str: "a text"}
-
-
-def _near(name: str, names: Iterable[str]) -> str | None:
-    near = difflib.get_close_matches(name, [*names], n=1)
-    return f"did you mean {near[0]}?" if near else None
 
 
 @dataclass(frozen=True)
@@ -209,7 +201,7 @@ def _refuse_strangers(draft: Draft, answers: Answers) -> None:
         for name in getattr(answers, key):
             if name not in columns and not any(fnmatchcase(column, name) for column in columns):
                 allowed = ", ".join([*columns][:12])
-                raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=_near(name, columns))
+                raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=nearest(name, columns))
 
 
 def _kinds(draft: Draft, answers: Answers) -> tuple[Content, tuple[str, ...]]:

@@ -64,13 +64,8 @@ class Draft:
 
 
 def draft(folder: Path) -> Draft:
-    """Return what the names of columns say of a folder; no value is read.
-
-    Args:
-        folder: with `nodes`, `edges` and perhaps `features`, each csv or parquet.
-
-    Raises:
-        DataError: a table is absent, or its first line holds no names of columns.
+    """Return what the names of columns say of a folder with `nodes`, `edges` and perhaps `features`, csv or parquet; no
+    value is read. Raises DataError: a table is absent, or its first line holds no names of columns.
     """
     if not folder.is_dir():
         raise DataError("is no folder", where=str(folder), allowed="a folder with nodes.csv and edges.csv, or parquet")

@@ -11,6 +11,7 @@ from graphveil.graphs.declared.declaration import FILE
 from graphveil.graphs.drafts.answers import Answers, Declared, declare
 from graphveil.graphs.drafts.draft import draft
 from graphveil.graphs.load import read_folder
+from graphveil.runtime.words import count_of
 
 
 def require_undeclared(folder: Path) -> None:
@@ -34,10 +35,8 @@ def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> 
 
 
 def check_folder(folder: Path) -> str:
-    """Read a declared folder, and return what stands: only what is declared, and how many people there are.
-
-    Raises:
-        DataError: a cell, named by its file, line and column, is not as declared.
+    """Read a declared folder, and return what stands: only what is declared, and how many people there are. Raises
+    DataError: a cell, named by its file, line and column, is not as declared.
     """
     try:
         graph = read_folder(folder)
@@ -47,6 +46,6 @@ def check_folder(folder: Path) -> str:
         raise DataError(error.what, where=error.where, allowed=error.allowed, remedy=remedy) from error
     schema = graph.schema
     private = f"private: {', '.join(schema.private)}" if schema.private else "nothing is private"
-    features = f"{schema.dimension:,} feature{'s' * (schema.dimension != 1)}"
-    facts = f"{graph.num_nodes:,} people, {features}, {len(schema.classes):,} classes"
+    features = count_of(schema.dimension, "feature")
+    facts = f"{count_of(graph.num_nodes, 'person')}, {features}, {len(schema.classes):,} classes"
     return f"{facts}; {private}"

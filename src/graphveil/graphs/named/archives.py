@@ -20,6 +20,7 @@ from graphveil.errors import DataError
 from graphveil.files.reading import MIB, require_file
 from graphveil.graphs.value.features import clip_features
 from graphveil.runtime.late import sparse
+from graphveil.runtime.words import count_of
 
 #: The most bytes that the arrays of one published file may take.
 LARGEST: Final = 1024 * MIB
@@ -149,5 +150,5 @@ def embedded_features(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple
     """
     # A bound fixed in the program: the data's own largest value is a function of one person's row.
     x, changed = clip_features(np.array(values, dtype=np.float32), -BOUND, BOUND, where)
-    notes = (f"clipped {changed:,} feature values to -{BOUND:g}..{BOUND:g}",) if changed else ()
+    notes = (f"clipped {count_of(changed, 'feature value')} to -{BOUND:g}..{BOUND:g}",) if changed else ()
     return x, (-BOUND, BOUND), notes

@@ -31,6 +31,7 @@ from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import polars
 from graphveil.runtime.sorted_arrays import contains, distinct
+from graphveil.runtime.words import count_of
 
 CLASSES = ("no people", "people")
 _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
@@ -80,7 +81,7 @@ def _labels(path: Path) -> np.ndarray:
     bad = ~column.is_in(["0", "1"]).fill_null(False)
     if bool(bad.any()):
         row = int(bad.arg_true()[0])
-        raise DataError(f"row {row} has people = {column[row]!r}", where=str(path), allowed="0 or 1")
+        raise DataError(f"people of row {row} is {column[row]!r}", where=str(path), allowed="0 or 1")
     labels: np.ndarray = (column == "1").to_numpy().astype(np.int64)
     return labels
 
@@ -108,4 +109,4 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
     ends = np.sort(edge_index, axis=0)
     public = ~contains(hidden, ends[0] * nodes + ends[1])
     count = int((~public).sum()) // 2
-    return edge_index, public, (*changes, f"{count:,} edges are private, taken by friends")
+    return edge_index, public, (*changes, f"private, taken by friends: {count_of(count, 'edge')}")

@@ -23,6 +23,7 @@ from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import polars, sparse
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import count_of
 
 _SOURCE = (
     "published benchmark: each feature is a listed item, absent or present, 0 or 1; the number of items, "
@@ -87,7 +88,7 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
     y = _labels(target, about)
     rows, repeated = _features(features, about)
     source, sink = _integers(_csv(edges, about.ends), edges, about.nodes)
-    notes: list[str] = [f"merged {repeated:,} repeated feature entries"] if repeated else []
+    notes: list[str] = [f"merged {count_of(repeated, 'repeated feature entry')}"] if repeated else []
     if about.left_out:
         labelled = np.flatnonzero(y >= 0)
         place = np.full(about.nodes, -1)

@@ -21,6 +21,7 @@ from graphveil.graphs.tables.tables import Table, check_columns, read_table, som
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.value.parts import MASKS, Features, Mask, SparseRows
 from graphveil.runtime.late import polars, quiet, sparse
+from graphveil.runtime.words import count_of
 
 _NUMBERS = "biuf"
 _FINITE = float(np.finfo(np.float32).max)
@@ -117,7 +118,7 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
         array = np.minimum(array, 2**62)
     labels = array.astype(np.int64)
     unknown = int((labels == -1).sum())
-    return labels, (f"{unknown:,} labels unknown",) if unknown else ()
+    return labels, (f"{count_of(unknown, 'label')} unknown",) if unknown else ()
 
 
 def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:

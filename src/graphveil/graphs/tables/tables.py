@@ -19,6 +19,7 @@ from graphveil.errors import DataError
 from graphveil.files.reading import require_file
 from graphveil.graphs.tables.long_csv import LongCsv
 from graphveil.runtime.late import polars
+from graphveil.runtime.words import count_of
 
 _POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
 
@@ -358,7 +359,7 @@ def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
         return
     for place, (line, fields) in enumerate(_records(path)):
         if len(fields) < columns and place <= rows:
-            count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            count = count_of(len(fields), "field")
             raise DataError(f"has {count}", where=f"{path}, line {line}", allowed=f"{columns}, as in the header")
 
 

@@ -22,6 +22,7 @@ from graphveil.graphs.value.features import compact_dense, compact_rows
 from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.value.release import Release
 from graphveil.runtime.late import polars, sparse
+from graphveil.runtime.words import count_of
 
 _SPLITS = {"train": 0, "val": 1, "test": 2}
 
@@ -149,7 +150,7 @@ def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[
     if not names:
         raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
     if declared.dimension not in (None, len(names)):
-        what = f"dimension is {declared.dimension}, but there are {len(names)} feature columns"
+        what = f"dimension is {declared.dimension}, but there are {count_of(len(names), 'feature column')}"
         raise DataError(what, where=origin.where)
     return names
 
@@ -264,7 +265,7 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
     codes = nodes.codes_of(text.set(text == "", None), column, declared.classes, "not a declared class")
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
-    return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()
+    return labels.copy(), (f"{count_of(unknown, 'label')} unknown",) if unknown else ()
 
 
 def _masks(nodes: Table, declared: Declaration) -> dict[Mask, np.ndarray]:

@@ -15,6 +15,7 @@ from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import HALF, packed, turned
+from graphveil.runtime.words import count_of
 
 
 def normalise_edges(
@@ -112,15 +113,15 @@ def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
 def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:
     notes = []
     if loops:
-        notes.append(f"removed {loops:,} self-loops")
+        notes.append(f"removed {count_of(loops, 'self-loop')}")
     if duplicates:
-        notes.append(f"merged {duplicates:,} duplicate edges")
+        notes.append(f"merged {count_of(duplicates, 'duplicate edge')}")
     if mirrored:
-        notes.append(f"merged {mirrored:,} edges that were listed in both directions")
+        notes.append(f"merged {count_of(mirrored, 'edge')} listed in both directions")
     if directed:
-        notes.append(f"kept {stored:,} directed edges")
+        notes.append(f"kept {count_of(stored, 'directed edge')}")
     else:
-        notes.append(f"made undirected: {stored:,} edges, each stored in both directions")
+        notes.append(f"made undirected: {count_of(stored, 'edge')}, each stored in both directions")
     return tuple(notes)
 
 
@@ -146,6 +147,12 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
     return directed or np.array_equal(np.sort(turned(keys)), keys)
 
 
+def require_nodes(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
+    """Refuse edges that name a node outside 0..nodes - 1 by DataError."""
+    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= nodes):
+        raise DataError("an edge names a node that does not exist", allowed=f"node numbers 0..{nodes - 1}")
+
+
 def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
     """Refuse edges that are not in the form of `merge_edges` by DataError, reading a part of them at a time.
 
@@ -157,8 +164,7 @@ def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, dir
         # With the last edge of the part before.
         here = slice(max(part.start - 1, 0), part.stop)
         sources, targets = source[here], target[here]
-        if min(sources.min(), targets.min()) < 0 or max(sources.max(), targets.max()) >= nodes:
-            raise DataError("an edge names a node that does not exist", allowed=f"node numbers 0..{nodes - 1}")
+        require_nodes(sources, targets, nodes)
         words = packed(sources, targets)
         if (words[1:] <= words[:-1]).any() or (sources == targets).any():
             raise DataError("edges are in another order", allowed="ascending, without loops and twins")

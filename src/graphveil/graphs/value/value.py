@@ -135,10 +135,8 @@ def parts_of(graph: Graph) -> GraphParts:
 
 
 def node_names(graph: Graph) -> tuple[str, ...] | None:
-    """Return the ids of a graph's nodes as texts; see `names_of`.
-
-    Raises:
-        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
+    """Return the ids of a graph's nodes as texts; see `names_of`. Raises DataError: not one for each node, one twice,
+    or one that is neither a text nor a whole number.
     """
     return names_of(getattr(graph, "ids", None), graph.num_nodes)
 

@@ -25,10 +25,7 @@ def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, 
     """The local guarantee of one randomized feature vector."""
     number = "its one feature" if dimension == 1 else f"its {dimension} features"
     return _local(
-        USER_FEATURES,
-        epsilon,
-        delta,
-        assume("feature-range-public", low=f"{low:g}", high=f"{high:g}", number=number),
+        USER_FEATURES, epsilon, delta, assume("feature-range-public", low=f"{low:g}", high=f"{high:g}", number=number)
     )
 
 

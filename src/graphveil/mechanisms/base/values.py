@@ -204,8 +204,7 @@ def read_rows(values: Values) -> Rows:
     if sparse.issparse(values):
         return _sparse_reader(values.tocsr())
     raise InputError(
-        f"values are {type(values).__name__}",
-        allowed="a torch tensor, a numpy array or a scipy sparse matrix",
+        f"values are {type(values).__name__}", allowed="a torch tensor, a numpy array or a scipy sparse matrix"
     )
 
 

@@ -39,6 +39,7 @@ from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import SeededRandomness
 from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -74,7 +75,8 @@ class PublicFacts:
     def sentences(self) -> tuple[str, ...]:
         """What was looked at, in words."""
         sentences = [
-            f"{self.nodes:,} people, {self.labelled:,} with a label, {self.classes} classes, {self.dimension} features"
+            f"{count_of(self.nodes, 'person')}, {self.labelled:,} with a label, {self.classes} classes, "
+            f"{count_of(self.dimension, 'feature')}"
         ]
         contacts = "contacts of a person: not public" if self.degree is None else f"{self.degree:.3g} contacts a person"
         sentences.append(contacts)

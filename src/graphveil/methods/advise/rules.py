@@ -115,9 +115,9 @@ class Cell:
     method: str
     graph: str
     epsilon: float
+    unit: str | None
     lift: float
     accuracy: float | None = None
-    unit: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -131,7 +131,7 @@ class Cell:
 def cells(table: str) -> tuple[Cell, ...]:
     """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
     return tuple(
-        Cell(method, graph, float(epsilon), *figures, unit=_PANEL["units"].get(table))
+        Cell(method, graph, float(epsilon), _PANEL["units"].get(table), *figures)
         for method, graphs in _PANEL["measured"][table].items()
         for graph, measured in graphs.items()
         for epsilon, figures in measured.items()

@@ -196,12 +196,7 @@ class Estimator:
         return self
 
     def predict_proba(
-        self,
-        graph: Graph | None = None,
-        *,
-        randomness: Randomness | None = None,
-        engine: Engine = LOCAL,
-        **who: object,
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL, **who: object
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -236,12 +231,7 @@ class Estimator:
         return self.probabilities(None if graph is None else _as_graph(graph), **how)
 
     def predict(
-        self,
-        graph: Graph | None = None,
-        *,
-        randomness: Randomness | None = None,
-        engine: Engine = LOCAL,
-        **who: object,
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL, **who: object
     ) -> Tensor:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels. Parameters: see
         `predict_proba`.

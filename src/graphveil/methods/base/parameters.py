@@ -16,12 +16,11 @@ from typing import Any
 
 from graphveil.errors import InputError
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ARGS = "    Args:"
 #: Parameters of a run, which every method has and commands set by options of their own.
 _OF_RUNS = {
     "least_steps": "the least number of private steps, where neither passes nor steps sets it; default: by epsilon",
-    "loss": "drop, or cross-entropy, which takes noisy labels for true ones (with steps_y = 0)",
+    "loss": "drop, or cross-entropy, which takes noisy labels for true ones (with steps_y=0)",
     "steps_x": "hops of feature propagation",
     "steps_y": "hops of label propagation",
     "tuning": "the law of the number of trainings that a paid choice of settings makes; None: one training",

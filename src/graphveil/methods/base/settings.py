@@ -65,7 +65,7 @@ class NetworkSettings:
         require_number("(0, inf)", learning_rate=self.learning_rate)
         require_number("[0, inf)", weight_decay=self.weight_decay)
         if self.loss != "drop" and self.steps_y:
-            raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y = 0")
+            raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y=0")
         require_device(self.device)
 
 

@@ -28,11 +28,7 @@ class BaselineFamily(Family[PlainNetwork, LocalReports]):
         return dict(settled)
 
     def plan(
-        self,
-        name: str,
-        estimator: PlainNetwork,
-        graph: Graph | GraphParts,
-        settled: Mapping[str, object],
+        self, name: str, estimator: PlainNetwork, graph: Graph | GraphParts, settled: Mapping[str, object]
     ) -> Plan:
         settings = estimator.settings
         p = propagation_of(graph.edge_index, int(graph.num_nodes))

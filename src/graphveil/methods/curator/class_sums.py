@@ -217,10 +217,8 @@ class ClassSums(FittedEstimator[FittedSums]):
     # ---- anybody ----
 
     def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> Self:
-        """Train on a publication; may be called again and again at no privacy cost.
-
-        Raises:
-            BudgetError: another publication than the one that was paid for.
+        """Train on a publication; may be called again and again at no privacy cost. Raises BudgetError: another
+        publication than the one that was paid for.
         """
         if published.privacy != self.privacy:
             raise InputError(

@@ -21,12 +21,7 @@ from graphveil.methods.base.storage import Stored, number, schema_facts, schema_
 from graphveil.methods.curator.entries import CURATOR_HELP, CURATOR_METHODS
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.settings import (
-    CuratorOptions,
-    CuratorSettings,
-    keeps_later_mean,
-    with_least_steps,
-)
+from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, keeps_later_mean, with_least_steps
 from graphveil.methods.curator.stages.queries import no_rows
 from graphveil.methods.curator.stages.stored import prefixed, restored, without_prefix
 from graphveil.methods.curator.stages.training import (
@@ -143,7 +138,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
         # Nothing of ours would be left of such a run but the name.
         if backbone is not None and self.privacy.public:
             raise InputError(
-                "a backbone of your own with epsilon = inf",
+                "a backbone of your own with epsilon=inf",
                 where=self.kind,
                 remedy="train it in torch: nothing is protected",
             )
@@ -176,11 +171,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
         return self._untrained
 
     def train(
-        self,
-        collected: PaidNodes,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
+        self, collected: PaidNodes, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
         """Train, which is what was paid for: once, unless nothing is protected. Raises BudgetError for what was paid
         for has been trained.
@@ -188,7 +179,8 @@ class DPMLP(FittedEstimator[FittedCurator]):
         people, noise = collected.people, collected.noise
         network = self._network(people.schema)
         if self.privacy.public:
-            history, void = self._train_openly(network, people, progress), None
+            train, val = (rows_for(network, [people.features], people, nodes) for nodes in (people.train, people.val))
+            history, void = train_openly(network, train, val, self.settings, progress), None
         else:
             source = self._spend_once(collected, randomness)
             rows = Rows(training_rows(network, [people.features], people.train), people.labels[people.train])
@@ -201,12 +193,6 @@ class DPMLP(FittedEstimator[FittedCurator]):
             history, void = (), source.void
         logits = self._scores(network, people.features)
         self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
-
-    def _train_openly(
-        self, network: nn.Module, people: NodeData, progress: ProgressCallback | None
-    ) -> tuple[Epoch, ...]:
-        train, val = (rows_for(network, [people.features], people, nodes) for nodes in (people.train, people.val))
-        return train_openly(network, train, val, self.settings, progress)
 
     def _spend_once(self, collected: PaidNodes, randomness: Randomness | None) -> Randomness:
         """Return the source of noise for the one training that was paid for."""

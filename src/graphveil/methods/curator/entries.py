@@ -124,11 +124,7 @@ _EDGE_UNITS = {
 
 #: Settings that one unit alone has.
 _K_EDGES = (Forced("relationships", "unit", "k-edges"),)
-_OF_UNITS = (
-    *_K_EDGES,
-    Forced("degree_bound", "unit", "node"),
-    Forced("rule", "unit", "node", ("declared",)),
-)
+_OF_UNITS = (*_K_EDGES, Forced("degree_bound", "unit", "node"), Forced("rule", "unit", "node", ("declared",)))
 
 #: Of methods that make room for queries, with any unit of edges.
 _HOPS_OF_EDGES = {**_BUDGET, "unit": _EDGE_UNITS["unit"], "queries": _UNIT["queries"], **_SEVERAL}
@@ -228,10 +224,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
         "central",
         "graphveil.methods.curator.rivals.eclipse:Eclipse",
         _FAMILY,
-        {
-            **_HOPS_OF_EDGES,
-            **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
-        },
+        {**_HOPS_OF_EDGES, **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")}},
         search=_SUMS,
         tags=_RIVAL,
         replays=(_ONE_EDGE, _CONTACTS),

@@ -131,7 +131,7 @@ class GAP(StagedEstimator):
         if unit == "node" and settings.get("scaling") == "standard":
             raise InputError(
                 "scaling standard with unit node: a mean of rows would carry each node's own row to all others",
-                allowed="scaling = published",
+                allowed="scaling=published",
             )
         if settings.get("hops") is None:
             # One sum gains 7.6 points at epsilon 1 on Caltech36, 0.9 in the mean of ten graphs and 1.2 at 2 in that of

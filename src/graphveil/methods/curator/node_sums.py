@@ -125,7 +125,7 @@ class NodeSums(StagedEstimator):
         if settings.get("hops") not in (None, 1) or settings.get("weights", "uniform") != "uniform":
             raise InputError(
                 "node-sums sums once, and every neighbour counts alike",
-                allowed="hops = 1, weights uniform",
+                allowed="hops=1, weights=uniform",
                 remedy="train gap or progap",
             )
         if settings.get("share_hops") is None:

@@ -23,6 +23,7 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy import ChangedSamples
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.methods.curator.class_sums import ClassSums
@@ -107,8 +108,9 @@ def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -
     alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
     part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
     return (
-        f"{part.name} is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
-        f"target(s): the sum's noise is {ratio:.1f} times that of weights which read no edge (share_hops)",
+        f"{part.name} is trained on edges in {count_of(part.steps, 'step')}, in each of which an edge changes "
+        f"{count_of(part.samples, 'target')}: the sum's noise is {ratio:.1f} times that of weights which read no edge "
+        "(share_hops)",
     )
 
 
@@ -122,7 +124,7 @@ def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
     if "queries" not in method.entry.options:
         return ("people who join later are not predicted: gap and progap can, at a price (queries)",)
     many = max(1, privacy.queries)
-    room = f"queries = {many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
+    room = f"queries={many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
     return (
         f"people who join later: to predict another graph reads its edges, at {privacy.price_of(0)} each time; {room}: "
         f"{privacy.price_of(many)} in total",

@@ -68,10 +68,10 @@ def settled(options: Mapping[str, Any], unit: str | None) -> dict[str, Any]:
     if nodes and options.get("pooling") == "stages":
         raise InputError(
             "pooling stages with unit node: validation labels are protected, and nothing was paid for them",
-            allowed="pooling = none",
+            allowed="pooling=none",
         )
     if nodes and options.get("rows") == "labelled":
-        raise InputError("rows labelled with unit node: labels are protected", allowed="rows = published")
+        raise InputError("rows labelled with unit node: labels are protected", allowed="rows=published")
     plain = nodes or options.get("queries", 0) or options.get("weights", "uniform") != "uniform"
     return {
         **options,

@@ -123,12 +123,9 @@ class CuratorPrivacy:
 
     def __post_init__(self) -> None:
         require_budget("epsilon", self.epsilon, "no privacy")
-        if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 0 < self.delta < 1:
-            raise InputError(
-                f"delta = {self.delta!r}", allowed="a number in (0, 1), below 1 / the number of protected units"
-            )
-        if self.unit is not None and self.unit not in UNITS:
-            raise InputError(f"unit {self.unit!r} is not known", allowed=", ".join(UNITS))
+        require_number("(0, 1)", None, ", below 1 / the number of protected units", delta=self.delta)
+        if self.unit is not None:
+            require_choice(UNITS, unit=self.unit)
         require_choice(RULES, rule=self.rule)
         for name in ("degree_bound", "relationships"):
             if getattr(self, name) is not None:
@@ -305,11 +302,7 @@ class CuratorPrivacy:
     def _hidden(self, schema: GraphSchema, sigmas: tuple[float, ...], w_max: float) -> PerturbedSum:
         """Return the sums that hide the unit with this noise."""
         return PerturbedSum(
-            unit=self.unit_for(schema),
-            sigmas=sigmas,
-            w_max=w_max,
-            degree=self.degree,
-            relationships=self.relationships,
+            unit=self.unit_for(schema), sigmas=sigmas, w_max=w_max, degree=self.degree, relationships=self.relationships
         )
 
     def _less_rounding(

@@ -280,7 +280,7 @@ class PooledSettings(CuratorSettings):
         if self.rows == "labelled" and self.weights != "uniform":
             raise InputError(
                 f"rows labelled with weights {self.weights}: weights would compare labels and not people",
-                allowed="rows = published",
+                allowed="rows=published",
             )
 
     def summed(self, schema: GraphSchema) -> int:

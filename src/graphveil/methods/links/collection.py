@@ -278,11 +278,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         return self.randomize(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
-        self,
-        collected: LinkReports,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
+        self, collected: LinkReports, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self.fit_reports(collected, progress=progress)
 

@@ -70,9 +70,7 @@ def refuse_idle(given: Mapping[str, Any]) -> None:
     if given.get("epsilon_a") == INFINITE:
         for name in ("degree_share", *CALIBRATION):
             if name in given:
-                raise InputError(
-                    f"{name} does not apply where links are public (epsilon_a = inf)", remedy="leave it out"
-                )
+                raise InputError(f"{name} does not apply where links are public (epsilon_a=inf)", remedy="leave it out")
     refuse_idle_delta(given)
 
 

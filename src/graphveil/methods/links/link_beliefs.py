@@ -96,7 +96,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         self.links = LinkPrivacy(epsilon_a, mode)
         # Likelihoods of certain links are infinite; a known topology has methods of its own.
         if self.links.public:
-            raise InputError("epsilon_a = inf: links are public", remedy="train lpgnn, which takes the topology")
+            raise InputError("epsilon_a is inf: links are public", remedy="train lpgnn, which takes the topology")
         require_choice(READINGS, reading=reading)
         require_whole(1, 1000, rounds=rounds)
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):

@@ -24,7 +24,7 @@ from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.entries import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
-from graphveil.runtime.checks import require_choice
+from graphveil.runtime.checks import require_choice, require_number
 
 UNIT = "links"
 #: The least and the largest part of a budget that a noisy degree may take.
@@ -49,12 +49,11 @@ class LinkPrivacy:
 
     def __post_init__(self) -> None:
         require_budget("epsilon_a", self.epsilon_a, "links declared public")
-        if self.mode is not None and self.mode not in MODES:
-            raise InputError(f"mode {self.mode!r} is not known", allowed=", ".join(MODES))
+        if self.mode is not None:
+            require_choice(MODES, mode=self.mode)
         require_choice(LIST_MECHANISMS, mechanism=self.mechanism)
         # Neither part may get so little that its mechanism has no valid noise at ordinary budgets.
-        if not SHARES[0] <= self.degree_share <= SHARES[1]:
-            raise InputError(f"degree_share is {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
+        require_number(f"[{SHARES[0]}, {SHARES[1]}]", degree_share=self.degree_share)
 
     @property
     def public(self) -> bool:

@@ -18,6 +18,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.words import count_of
 
 #: Pairs that are named one by one for want of a report: 24 bytes each, and again in messages.
 MOST_UNHEARD: Final = 20_000_000
@@ -79,7 +80,7 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
     count = len(silent) * (lists.nodes - 1)
     if count > MOST_UNHEARD:
         raise InputError(
-            f"{len(silent):,} of {lists.nodes:,} people sent no list",
+            f"{len(silent):,} of {count_of(lists.nodes, 'person')} sent no list",
             where="lists",
             allowed=f"{MOST_UNHEARD:,} pairs that lack a report",
             remedy="leave out who sent nothing at all, or wait for more of them",

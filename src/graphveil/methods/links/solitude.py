@@ -36,12 +36,7 @@ from graphveil.methods.base.network.network import (
     train_network,
 )
 from graphveil.methods.base.people.account import Account, restored_account
-from graphveil.methods.base.people.asking import (
-    ask,
-    read_people,
-    require_source,
-    save_people,
-)
+from graphveil.methods.base.people.asking import ask, read_people, require_source, save_people
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
@@ -161,7 +156,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         chosen = {name: value for name, value in options.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         if denoiser == "blink-soft" and (self.settings.steps_x or self.settings.steps_y):
-            raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
+            raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x=0, steps_y=0")
         if denoiser == "blink-soft" and self.settings.model == "gat":
             raise InputError("blink-soft weighs every pair, which model gat cannot read", allowed="sage, gcn, mlp")
         if backbone is not None and denoiser in _NO_BACKBONE:

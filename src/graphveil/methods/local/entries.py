@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from graphveil.errors import InputError
 from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, Forced, Method, Option, Replay
 from graphveil.methods.base.settings import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
 from graphveil.privacy import require_budget
+from graphveil.runtime.checks import require_number
 
 _ROOM = "graphveil.methods.local"
 _FAMILY = f"{_ROOM}.family:LOCAL"
@@ -130,8 +130,7 @@ LEAST_FEATURE_EPSILON = 1.0
 
 def advised_split(total: float, classes: int) -> tuple[float | None, float]:
     """Return (epsilon_x, epsilon_y) for a finite total budget per person above 0; None collects no features."""
-    if not (math.isfinite(total) and total > 0):
-        raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
+    require_number("(0, inf)", epsilon=total)
     require_budget("epsilon", total, "data declared public, in epsilon_x or epsilon_y")
     # e^eps / (e^eps + c - 1) = SATURATED, solved for eps.
     enough = math.log(SATURATED * (classes - 1) / (1 - SATURATED))

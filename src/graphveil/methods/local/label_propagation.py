@@ -25,12 +25,7 @@ from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.released import (
-    LocalReports,
-    Topology,
-    require_servable,
-    topology_of,
-)
+from graphveil.methods.base.people.released import LocalReports, Topology, require_servable, topology_of
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from, stored_probabilities
 from graphveil.methods.local.entries import LOCAL_METHODS

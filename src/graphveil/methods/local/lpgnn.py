@@ -140,7 +140,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         require_choice(DENOISINGS, denoising=denoising)
         require_choice(STAND_INS, stand_in=stand_in)
         if stand_in != "normal" and epsilon_x is not None:
-            raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
+            raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x=none")
         if trimming not in TRIMMINGS or (trimming != "none" and denoising != "hops"):
             raise InputError(f"trimming {trimming!r} with {denoising}", allowed="none, or agreement with hops")
         require_choice(POOLINGS, pooling=pooling)
@@ -414,12 +414,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         return identified is not None and torch.equal(identified.rows, torch.arange(topology.num_nodes))
 
     def _sent(
-        self,
-        graph: Graph,
-        topology: Topology,
-        randomness: Randomness | None,
-        people: Identity | None,
-        engine: Engine,
+        self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None, engine: Engine
     ) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes

@@ -5,7 +5,6 @@ Everybody sends a label or an answer, never both. Answers are read with what lab
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from graphveil.models.labels.belief import Matrix, edges_of, fit_answers, heard_
 from graphveil.models.labels.label_prior import class_shares, homophily
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, either
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
+from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class QuestionPrivacy(LocalPrivacy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.epsilon_x is None or math.isinf(self.epsilon_x):
-            raise InputError(f"epsilon_x is {self.epsilon_x!r}", where="question", allowed="a finite number above 0")
+        require_number("(0, inf)", "question", epsilon_x=self.epsilon_x)
 
     @property
     def collects_features(self) -> bool:

@@ -166,12 +166,7 @@ def _adds_noise(method: LocalMethod) -> bool:
 
 
 def _again(
-    method: LocalMethod,
-    released: LocalReports,
-    topology: Topology,
-    graph: Graph,
-    split: Split,
-    **other: int | str,
+    method: LocalMethod, released: LocalReports, topology: Topology, graph: Graph, split: Split, **other: int | str
 ) -> np.ndarray:
     """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
     privacy = method.privacy

@@ -82,9 +82,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
     for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
         idle = [key for key in settings[1:] if key in given]
         if chosen[epsilon] == INFINITE and idle:
-            raise InputError(
-                f"{idle[0]} does not apply where {unit} are public ({epsilon} = inf)", remedy="leave it out"
-            )
+            raise InputError(f"{idle[0]} does not apply where {unit} are public ({epsilon}=inf)", remedy="leave it out")
     features, edges = chosen["features"], chosen["edges"]
     takers = {
         "delta": (features in feature_names_with("delta"), "features=gaussian"),

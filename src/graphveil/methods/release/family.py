@@ -117,11 +117,7 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
             data=schema.name,
             settings=settled,
             guarantee=privacy.guarantee(schema, domain_of(graph) if figures.protected_pairs else None),
-            epsilon={
-                "features": privacy.epsilon_x,
-                "labels": privacy.epsilon_y,
-                "one private edge": privacy.epsilon_a,
-            },
+            epsilon={"features": privacy.epsilon_x, "labels": privacy.epsilon_y, "one private edge": privacy.epsilon_a},
             seconds=seconds + figures.seconds,
             memory_mb=memory + (false_edges + nodes * ASSUMED_DEGREE) * 100 / 1e6,
             report_bytes=0.0,

@@ -28,6 +28,7 @@ from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, RELEASE_FEAT
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.published import domain_of
+from graphveil.runtime.words import count_of
 
 #: Feature mechanisms that feature-rr is shown beside.
 BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature-rr")
@@ -165,8 +166,8 @@ def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, public_edges: int)
     elif privacy.edges == "public-tree" and public_edges < domain.nodes:
         advice.insert(
             0,
-            f"{public_edges:,} public edges for {domain.nodes:,} nodes tell little of who belongs together: blocks "
-            "will be coarse",
+            f"{count_of(public_edges, 'public edge')} for {count_of(domain.nodes, 'node')} tell little of who "
+            "belongs together: blocks will be coarse",
         )
     return advice
 

@@ -31,7 +31,7 @@ from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, analytic_gau
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR_OF_SCORES
 from graphveil.privacy.statement.unit import USER_FEATURES
-from graphveil.runtime.checks import require_number
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
@@ -97,12 +97,9 @@ class CentralMean:
 
 def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) -> CentralMean:
     """Return the mechanism with noise that costs at most (epsilon, delta), what the noise's table adds included."""
-    if not (0 < epsilon < math.inf and 0 < delta < 1) or min(dimension, users) < 1:
-        raise InputError(
-            f"epsilon {epsilon!r}, delta {delta!r} for {users} x {dimension} scores",
-            where="private scores",
-            allowed="a finite epsilon above 0, delta in (0, 1), and somebody to ask",
-        )
+    require_number("(0, inf)", "private scores", epsilon=epsilon)
+    require_number("(0, 1)", "private scores", delta=delta)
+    require_whole(1, None, "private scores", dimension=dimension, users=users)
     # The table's probabilities are off by a relative error each: paid for in epsilon and delta before noise is
     # calibrated.
     bend = 4 * dimension * RELATIVE_ERROR
@@ -215,8 +212,7 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
     nodes = int(graph.num_nodes)
     if share is None:
         return torch.ones(nodes, dtype=torch.bool)
-    if not 0 < share < 1:
-        raise InputError(f"a share of {share!r}", where="public nodes", allowed="a number in (0, 1)")
+    require_number("(0, 1)", "public nodes", share=share)
     chosen = torch.zeros(nodes, dtype=torch.bool)
     chosen[torch.from_numpy(np.random.default_rng(seed).permutation(nodes)[: round(share * nodes)])] = True
     return chosen
@@ -232,9 +228,7 @@ def masked_columns(part: PublicPart, columns: Sequence[int]) -> Tensor:
     return masked
 
 
-def public_scores(
-    part: PublicPart, *, masked: Tensor | None = None, gamma: float = GAMMA, seed: int = 0, hidden: int = 64
-) -> Scores:
+def public_scores(part: PublicPart, *, masked: Tensor | None = None, gamma: float = GAMMA, seed: int = 0) -> Scores:
     """Return shares from a public part alone.
 
     Args:
@@ -242,18 +236,22 @@ def public_scores(
         gamma: weight of importance against sensitivity, in [0, 1]; 0 trains no model.
     """
     gamma = 1.0 if masked is None else gamma
-    alpha = importance(part.x, part.y, len(part.schema.classes), seed=seed, hidden=hidden) if gamma > 0 else None
+    alpha = importance(part.x, part.y, len(part.schema.classes), seed=seed) if gamma > 0 else None
     beta = None if masked is None else sensitivity(part.x, masked)
     theta = combine(alpha, beta, gamma)
     note = f"{len(part.x)} of {part.nodes} nodes whose features and labels are declared public, gamma {gamma:g}"
     return Scores(_tuple(theta), PUBLIC, note)
 
 
-def declared_scores(values: Sequence[float] | Tensor, *, note: str = "declared by the curator") -> Scores:
+def declared_scores(values: Sequence[float] | Tensor) -> Scores:
     """Return shares proportional to declared numbers of at least 0, not all 0; the declarer vouches that they are
     public.
     """
-    return Scores(_tuple(_normalised(torch.as_tensor(values, dtype=torch.float64), "declared scores")), DECLARED, note)
+    return Scores(
+        _tuple(_normalised(torch.as_tensor(values, dtype=torch.float64), "declared scores")),
+        DECLARED,
+        "declared by the curator",
+    )
 
 
 def estimated_scores(

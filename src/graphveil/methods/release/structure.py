@@ -214,18 +214,15 @@ def preserved(
     true: Tensor | None = None,
     protected: int = 0,
     labels: Tensor | None = None,
-    groups: Mapping[str, Tensor] | None = None,
     seed: int = 0,
 ) -> Preserved:
     """Return what a release of public and synthetic pairs keeps, [2, .] each with u < v and none in both.
 
     Args:
         true, protected: the true private pairs, in the curator's house, None: public figures alone; of protected pairs.
-        labels, groups, seed: see `structure_of`; one-label classes are a grouping "class" of their own.
+        labels, seed: see `structure_of`; one-label classes are a grouping "class" of their own.
     """
-    groups = dict(groups or {})
-    if labels is not None and labels.dim() == 1:
-        groups.setdefault("class", labels)
+    groups = {"class": labels} if labels is not None and labels.dim() == 1 else {}
 
     def of(*parts: Tensor) -> Structure:
         return structure_of(torch.cat(parts, dim=1), nodes, labels=labels, groups=groups, seed=seed)
@@ -247,7 +244,7 @@ class ReleaseStructure:
     curator: Mapping[str, Any]
 
 
-def kept_structure(graph: Graph, released: Graph, *, seed: int = 0) -> ReleaseStructure | None:
+def kept_structure(graph: Graph, released: Graph) -> ReleaseStructure | None:
     """Return what a release keeps, or None where it publishes edges as they are.
 
     Args:
@@ -260,7 +257,7 @@ def kept_structure(graph: Graph, released: Graph, *, seed: int = 0) -> ReleaseSt
     # Exact and without noise: what is made of it goes into the curator's part alone.
     _, private = protected_pairs(nodes, graph.edge_index, **facts)
     public, synthetic = pairs_of(released, public=True), pairs_of(released, public=False)
-    statistics = preserved(nodes, public, synthetic, true=private, protected=domain.size, labels=released.y, seed=seed)
+    statistics = preserved(nodes, public, synthetic, true=private, protected=domain.size, labels=released.y)
     return ReleaseStructure(statistics.public(), statistics.curator())
 
 

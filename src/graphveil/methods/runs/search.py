@@ -48,6 +48,7 @@ from graphveil.methods.runs.tuning import (
 from graphveil.privacy import Ledger, Randomness, RepeatAndSelect, Spend
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.words import count_of
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ class Search:
             price = f"epsilon {rounded_up(whole['epsilon'])}, delta {rounded_up(whole['delta'])}"
             cost = f"{self.tuning.mean:g} trainings on average, which cost {price} all together"
         elif self.proxy is not None:
-            cost = f"{many} trainings on the public {self.proxy}, and the one that is paid for"
+            cost = f"{count_of(many, 'training')} on the public {self.proxy}, and the one that is paid for"
         else:
-            cost = f"{many} trainings on one collection in each run, which cost what one does"
+            cost = f"{count_of(many, 'training')} on one collection in each run, which cost what one does"
         return f"Searching {tried}: {cost}"
 
     def require(self, name: str, settings: Mapping[str, Any]) -> None:

@@ -32,6 +32,7 @@ from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.privacy import Randomness, assume
 from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.words import count_of
 
 TRIALS = 20
 
@@ -95,7 +96,7 @@ def require_grid(over: Mapping[str, Values], trials: float) -> None:
 
 def trials_words(count: int, sampler: str) -> str:
     """Return how many trials there were, and what proposed them where that was no list."""
-    return f"{count} trials" + ("" if sampler == GRID else f" proposed by {sampler}")
+    return f"{count_of(count, 'trial')}" + ("" if sampler == GRID else f" proposed by {sampler}")
 
 
 def tune(

@@ -309,12 +309,9 @@ class DegreePrior:
         return self.out[:, None] + self.into
 
 
-def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int = 200) -> DegreePrior:
+def degree_prior(noisy_degrees: Tensor, *, directed: bool = False) -> DegreePrior:
     """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them. Raises
     InputError for fewer than three people, or a degree that is not a finite number.
-
-    Args:
-        rounds: fewer are run where beta stops changing before.
     """
     n = noisy_degrees.numel()
     if noisy_degrees.dim() != 1 or n < 3:
@@ -327,13 +324,13 @@ def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int =
     d = degrees.double()
     if directed:
         return DegreePrior(degrees, sizes, group, torch.logit(d / (n - 1)), torch.zeros_like(d), True)
-    beta = _fixed_point(d, sizes.double(), rounds, 2 * math.log(n))
+    beta = _fixed_point(d, sizes.double(), 2 * math.log(n))
     return DegreePrior(degrees, sizes, group, beta, beta, False)
 
 
-def _fixed_point(degrees: Tensor, sizes: Tensor, rounds: int, limit: float) -> Tensor:
+def _fixed_point(degrees: Tensor, sizes: Tensor, limit: float) -> Tensor:
     beta, log_degrees = torch.zeros_like(degrees), degrees.log()
-    for _ in range(rounds):
+    for _ in range(200):  # fewer where beta stops changing before
         terms = 1 / (beta.exp()[:, None] + (-beta).exp())
         new = (log_degrees - (terms @ sizes - terms.diagonal()).log()).clamp(-limit, limit)
         if torch.equal(new, beta):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 STEPS, PAIRS, WIDTH, RATE = 200, 4096, 16, 0.01
 
 
-def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, width: int = WIDTH) -> Tensor:
-    """Return e(x) [n, width] whose cosine says how likely two nodes share a class.
+def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int) -> Tensor:
+    """Return e(x) [n, 16] whose cosine says how likely two nodes share a class.
 
     Args:
         labels: int64 [n].
@@ -32,7 +32,7 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
     generator = torch.Generator().manual_seed(seed)
     # Training nodes alone: weights that knew other labels would tell them through every message.
     nodes = train[labels[train] >= 0]
-    weight = (torch.randn(x.shape[1], width, generator=generator) / x.shape[1] ** 0.5).requires_grad_()
+    weight = (torch.randn(x.shape[1], WIDTH, generator=generator) / x.shape[1] ** 0.5).requires_grad_()
     slope, offset = torch.tensor(4.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)
     optimiser = torch.optim.Adam([weight, slope, offset], lr=RATE)
     for _ in range(STEPS if len(nodes) > 1 else 0):

@@ -14,11 +14,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
-from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.statement.assumption import assume
 from graphveil.privacy.statement.guarantee import Guarantee
 from graphveil.privacy.statement.unit import ProtectedUnit, together
-from graphveil.runtime.checks import require_whole
+from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
     >>> share_out(2.0, (1, 3))
     (0.5, 1.5)
     """
-    require_positive(epsilon=epsilon)
+    require_number("(0, inf)", epsilon=epsilon)
     if not weights or not all(0 < weight < math.inf for weight in weights):
         raise InputError(f"weights are {list(weights)}", allowed="finite numbers above 0, one for each part")
     total = math.fsum(weights)
@@ -156,7 +155,7 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
     Raises:
         InputError: delta or the accountant's name is not allowed.
     """
-    require_delta(delta)
+    require_number("(0, 1)", delta=delta)
     if accountant == "rdp" and not _selects(event):
         return _renyi_epsilon(event, delta)
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.

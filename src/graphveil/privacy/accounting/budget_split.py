@@ -18,22 +18,11 @@ from typing import TYPE_CHECKING, Final
 from graphveil.errors import GraphveilError, InputError, NoiseError
 from graphveil.privacy.accounting.accountant import RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.accounting.changed_samples import ChangedSamples
-from graphveil.privacy.accounting.gaussian import (
-    analytic_gaussian_sigma,
-    gaussian_renyi_epsilon,
-    require_delta,
-    require_positive,
-)
-from graphveil.privacy.accounting.pipeline import (
-    Hops,
-    Noise,
-    Part,
-    pipeline_epsilon,
-    pipeline_event,
-    require_parts,
-)
+from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma, gaussian_renyi_epsilon
+from graphveil.privacy.accounting.pipeline import Hops, Noise, Part, pipeline_epsilon, pipeline_event, require_parts
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.accounting.selection import RepeatAndSelect, allowance, repeat_and_select
+from graphveil.runtime.checks import require_number
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -62,7 +51,7 @@ def calibrate(
         InputError: an argument is not allowed.
         NoiseError: no noise level reaches the target.
     """
-    require_positive(epsilon=epsilon)
+    require_number("(0, inf)", epsilon=epsilon)
     from scipy.optimize import brentq  # loads late: most plans search nothing
 
     # The accountant that judges is the one that searches: a second one could call the answer too dear, or waste noise.
@@ -167,11 +156,10 @@ def calibrate_pipeline(
         NoiseError: no noise reaches the target.
         GraphveilError: the accountants contradict each other; nothing may be released then.
     """
-    require_positive(epsilon=epsilon)
-    require_delta(delta)
+    require_number("(0, inf)", epsilon=epsilon)
+    require_number("(0, 1)", delta=delta)
     # Zero delta left for the noise itself would mean pure privacy, which no Gaussian gives.
-    if not 0.0 <= reserved < delta:
-        raise InputError(f"{reserved!r} of delta is reserved", allowed="a number of at least 0 and below delta")
+    require_number(f"[0, {delta!r})", "delta", reserved=reserved)
     chosen = tuple(parts)
     require_parts(chosen)
     shares = _shares(chosen, default_split(chosen) if split is None else split)
@@ -300,21 +288,14 @@ def _shares(parts: tuple[Part, ...], split: Mapping[str, float]) -> tuple[float,
     names = [part.name for part in parts]
     if set(split) != set(names):
         raise InputError(f"the split names {sorted(split)}", where="split", allowed=", ".join(names))
-    for name, share in split.items():
-        if not 0.0 < share < math.inf:
-            raise InputError(f"the share of {name!r} is {share!r}", where="split", allowed="a finite number above 0")
+    require_number("(0, inf)", "split", **split)
     # Shares on any scale: they are divided by their sum, so that they cannot promise more than the whole.
     total = math.fsum(split.values())
     return tuple(split[name] / total for name in names)
 
 
 def _require_sound(
-    parts: tuple[Part, ...],
-    noise: Noise,
-    epsilon: float,
-    delta: float,
-    cost: float,
-    tuning: RepeatAndSelect | None,
+    parts: tuple[Part, ...], noise: Noise, epsilon: float, delta: float, cost: float, tuning: RepeatAndSelect | None
 ) -> None:
     """Refuse noise that is not positive and finite, costs too much, or that the two accountants disagree about."""
     sigmas = [sigma for part in parts for sigma in noise[part.name]]

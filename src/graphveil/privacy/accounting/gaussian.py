@@ -33,7 +33,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     Raises:
         InputError: an argument is outside its range.
     """
-    require_positive(sigma=sigma, sensitivity=sensitivity)
+    require_number("(0, inf)", sigma=sigma, sensitivity=sensitivity)
     require_number("[0, inf)", epsilon=epsilon)
     # Only the ratio matters: noise and sensitivity in the same unit, whatever that is.
     shift = sensitivity / sigma
@@ -61,7 +61,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     Raises:
         InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).
     """
-    require_delta(delta)
+    require_number("(0, 1)", delta=delta)
 
     def private(epsilon: float) -> bool:
         # Asked for slightly less than delta, so that rounding in the curve ends on the private side.
@@ -90,8 +90,8 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
     Raises:
         InputError: sigma is not positive, or delta is outside (0, 1).
     """
-    require_positive(sigma=sigma)
-    require_delta(delta)
+    require_number("(0, inf)", sigma=sigma)
+    require_number("(0, 1)", delta=delta)
 
     def bound(order: int) -> float:
         divergence = order / (2 * sigma**2)
@@ -114,8 +114,8 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
     Raises:
         InputError: an argument is outside its range, NaN included.
     """
-    require_positive(epsilon=epsilon, sensitivity=sensitivity)
-    require_delta(delta)
+    require_number("(0, inf)", epsilon=epsilon, sensitivity=sensitivity)
+    require_number("(0, 1)", delta=delta)
 
     def private(multiplier: float) -> bool:
         # For sensitivity 1: the curve depends on sigma over sensitivity alone, so one search serves every unit.
@@ -151,12 +151,3 @@ def _mills(x: float) -> float:
     """Mills' ratio (1 - Phi(x)) / phi(x)."""
     # erfcx is erfc without its factor e^(-x^2), which underflows near 38 deviations where the ratio is about 1/x.
     return float(special.erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
-
-
-def require_positive(**values: float) -> None:
-    """Refuse numbers, by name, that are not finite and above 0."""
-    require_number("(0, inf)", **values)
-
-
-def require_delta(delta: float) -> None:
-    require_number("(0, 1)", delta=delta)

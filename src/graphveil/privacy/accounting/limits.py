@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from graphveil.errors import InputError
-from graphveil.runtime.checks import is_number
+from graphveil.runtime.checks import is_number, written
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Whoever wants no protection says so with inf.
 LARGEST_EPSILON: Final = 200.0
@@ -29,14 +29,12 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
         InputError: naming the value and what is allowed.
     """
     # `value > 0` under a `not`, and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
-    if not (is_number(value) and value > 0):
-        allowed = f"a number above 0, or inf for {public}"
-        raise InputError(f"{name} = {value!r} is not a privacy budget", allowed=allowed, remedy=remedy)
-    if LARGEST_EPSILON < value < math.inf and not _READING.get():
+    large = is_number(value) and LARGEST_EPSILON < value < math.inf
+    if not (is_number(value) and value > 0) or (large and not _READING.get()):
         raise InputError(
-            f"{name} = {_short(value)} hides nothing, but would look like a guarantee",
-            allowed=f"a number above 0, at most {LARGEST_EPSILON:g}",
-            remedy=f"inf is for {public}, and every page says so",
+            f"{name} is {written(value)}",
+            allowed=f"a number in (0, {LARGEST_EPSILON:g}], or inf for {public}",
+            remedy="more hides nothing, but would look like a guarantee" if large else remedy,
         )
 
 
@@ -48,10 +46,3 @@ def what_was_collected() -> Iterator[None]:
         yield
     finally:
         _READING.reset(before)
-
-
-def _short(value: float) -> str:
-    try:
-        return f"{value:.12g}"
-    except OverflowError:  # a whole number with more than 308 digits
-        return "a number with more than 308 digits"

@@ -41,7 +41,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples, SampledPart
-from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon, require_delta
+from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
 from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting, special
 
@@ -262,7 +262,7 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     """
     require_parts(parts)
     _require_noise(parts, noise)
-    require_delta(delta)
+    require_number("(0, 1)", delta=delta)
     if _changing(parts):
         return _changing_epsilon(parts, noise, delta, accountant)
     # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.

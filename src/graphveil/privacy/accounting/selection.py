@@ -34,10 +34,9 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import RDP_ORDERS, epsilon_of
-from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.source.randomness import Randomness
-from graphveil.runtime.checks import require_choice
+from graphveil.runtime.checks import require_choice, require_number
 from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
@@ -71,8 +70,7 @@ class RepeatAndSelect:
 
     def __post_init__(self) -> None:
         require_choice(LAWS, law=self.law)
-        if isinstance(self.mean, bool) or not isinstance(self.mean, int | float) or not 1.0 < self.mean <= 1e6:
-            raise InputError(f"the mean number of trials is {self.mean!r}", allowed="a number above 1, at most 1000000")
+        require_number("(1, 1000000]", "number of trials", mean=self.mean)
 
     @property
     def shape(self) -> float:
@@ -155,8 +153,8 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     Raises:
         InputError: an argument is not allowed, or no trial is cheap enough.
     """
-    require_positive(epsilon=epsilon)
-    require_delta(delta)
+    require_number("(0, inf)", epsilon=epsilon)
+    require_number("(0, 1)", delta=delta)
     # Both orders are searched at once on a grid; it is small, and the best pair depends on epsilon and delta.
     orders = np.array(RDP_ORDERS, dtype=float)
     outer, inner, many = orders[:, None], orders[None, :], 1 + tuning.shape

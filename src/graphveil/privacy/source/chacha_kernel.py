@@ -132,13 +132,8 @@ def keys_on(keys: Iterable[BlockKey], device: torch.device | str) -> Tensor:
 
 
 def refuse_recording(device: torch.device) -> None:
-    """Refuse to draw noise while a device records work to run it again: each run would draw the same.
-
-    Args:
-        device: where noise would be drawn.
-
-    Raises:
-        InputError: it records.
+    """Refuse to draw noise on a device that records work to run it again: each run would draw the same. Raises
+    InputError: it records.
     """
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise InputError("noise inside a CUDA graph", remedy="draw it between runs of the graph: each has its own")

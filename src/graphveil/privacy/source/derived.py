@@ -174,11 +174,9 @@ class BlockNoise:
         self._given: set[tuple[str | int, ...]] = set()
 
     def key(self, *context: str | int) -> BlockKey:
-        """Return the key of the block of this context (hop, table, number), once.
-
-        Raises:
-            InputError: it was given out before, here or maybe in the process that this one was forked from: two outputs
-                under the same noise would tell their exact difference.
+        """Return the key of the block of this context (hop, table, number), once. Raises InputError: it was given out
+        before, here or maybe in the process that this one was forked from: two outputs under the same noise would tell
+        their exact difference.
         """
         self._refuse_repeated(context, context in self._given)
         self._given.add(context)

@@ -141,7 +141,7 @@ class Guarantee:
             **{name: fields[name] for name in ("relation", "model", "delta", "void")},
             unit=unit_of(fields["unit"]),
             against=observer_of(fields["against"]),
-            epsilon=number_from_json("epsilon", fields["epsilon"]),
+            epsilon=epsilon_from_json(fields["epsilon"]),
             assumes=tuple(assumption_of(sentence) for sentence in assumes),
             parts=tuple(cls.from_dict(part) for part in parts),
         )
@@ -158,18 +158,13 @@ def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
             raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
 
 
-def number_from_json(name: str, value: object) -> float:
-    """Read what `number_to_json` wrote; InputError where the value is neither.
-
-    Args:
-        name: the field, for the error.
-        value: a JSON number, or "inf".
-    """
+def epsilon_from_json(value: object) -> float:
+    """Read what `number_to_json` wrote; InputError for another value."""
     if value == "inf":
         return math.inf
     if is_number(value):
         return float(value)
-    raise _bad(name, value, 'a number or "inf"')
+    raise _bad("epsilon", value, 'a number or "inf"')
 
 
 def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from graphveil.errors import InputError
@@ -12,6 +11,7 @@ from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 from graphveil.privacy.statement.codes import Entry, table_of
 from graphveil.privacy.statement.observer import OBSERVER_CODES
 from graphveil.privacy.statement.unit import UNIT_CODES
+from graphveil.runtime.words import nearest
 
 _OTHER: Final = Entry(
     code="other",
@@ -44,6 +44,5 @@ def explained(code: str, entries: Mapping[str, Entry] = CODES) -> tuple[Entry, .
 def _entry(word: str, code: str, entries: Mapping[str, Entry]) -> Entry:
     if word in entries:
         return entries[word]
-    near = get_close_matches(word, entries, n=1, cutoff=0.5)
-    remedy = f"did you mean {near[0]}?" if near else "graphveil explain lists all codes"
+    remedy = nearest(word, entries) or "graphveil explain lists all codes"
     raise InputError(f"code {code!r} is not known", where="explain", remedy=remedy)

@@ -193,13 +193,8 @@ class ProtectedUnit:
 
 
 def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
-    """Return several units as one: composite ones are taken apart first, and a single one is returned as it is.
-
-    Args:
-        units: at least one, in the order in which they will be named.
-
-    Raises:
-        InputError: there are none.
+    """Return one or several units as one, in the order of their names: composite ones are taken apart first. Raises
+    InputError: there are none.
     """
     # Taken apart, so that the same units give one text and one code however they were put together.
     parts = [part for unit in units for part in (unit.parts if _is_plain_sum(unit) else (unit,))]

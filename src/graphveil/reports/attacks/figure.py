@@ -40,7 +40,8 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
             axes.fill_between(grid, allowed, 1.0, color=GREY, alpha=0.22, linewidth=0)
             axes.plot(grid, allowed, color=GREY, linewidth=1.2)
         for colour, result in zip(_COLOURS, results.values(), strict=False):
-            _curve(axes, result, colour)
+            false, true = np.array(result.roc).T
+            axes.plot(np.maximum(false, _LEAST / 10), np.maximum(true, _LEAST / 10), color=colour, linewidth=1.8)
         axes.set_xlabel("false alarms: others taken for members")
         clean(axes, grid="y")
     whole.set(xlim=(0, 1), ylim=(0, 1.01), ylabel="members found")
@@ -63,11 +64,6 @@ def _tightest(results: Mapping[str, AttackResult]) -> AttackResult | None:
     # One limit alone: several would hide each other, and the tightest is what was promised.
     limited = [result for result in results.values() if result.limit is not None]
     return min(limited, key=lambda result: (result.epsilon, result.delta), default=None)
-
-
-def _curve(axes: Axes, result: AttackResult, colour: str) -> None:
-    false, true = np.array(result.roc).T
-    axes.plot(np.maximum(false, _LEAST / 10), np.maximum(true, _LEAST / 10), color=colour, linewidth=1.8)
 
 
 def _few_alarms(axes: Axes, result: AttackResult, colour: str) -> None:
@@ -183,14 +179,7 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     for axes, (name, images) in zip(lines, rows, strict=True):
         strip, step, width = _strip(np.clip(images, 0.0, 1.0))
         axes.imshow(strip, cmap="gray_r", vmin=0.0, vmax=1.0, interpolation="nearest")
-        axes.set_ylabel(
-            drawable(name),
-            rotation=0,
-            ha="right",
-            va="center",
-            color=INK,
-            parse_math=False,
-        )
+        axes.set_ylabel(drawable(name), rotation=0, ha="right", va="center", color=INK, parse_math=False)
         axes.set_xticks([step * place + (width - 1) / 2 for place in range(len(classes))], [])
         axes.set_yticks([])
         axes.tick_params(length=0, labelcolor=INK)

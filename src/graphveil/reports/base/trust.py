@@ -18,6 +18,7 @@ from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import EDGE_ENTRY, LIST_ENTRY, RELATIONSHIP, UNDIRECTED_EDGE
 from graphveil.reports.base.text import number
+from graphveil.runtime.words import count_of
 
 #: trust -> who is trusted, in the order in which groups are shown.
 HEADS: Final[Mapping[str, str]] = {
@@ -188,13 +189,13 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     rounds = max((int(fact["publications"]) for fact in facts if "publications" in fact), default=0)
     trials = max((float(fact["mean_trials"]) for fact in facts if "mean_trials" in fact), default=0.0)
     if rounds:
-        return f"{rounds} publications"
+        return count_of(rounds, "publication")
     if promise.trust != "central":
         return "one release" if promise.trust == "release" else "one report a person"
     once = f"about {number(trials)} trainings" if trials else "one training"
     # The first spend is the training; each further one is a prediction for other people.
     predictions = max(len(ledger.spends) - 1, 0)
-    return once if not predictions else f"{once}, {predictions} more predictions"
+    return once if not predictions else f"{once}, {count_of(predictions, 'more prediction')}"
 
 
 def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened: Sequence[Sequence[str]]) -> list[str]:

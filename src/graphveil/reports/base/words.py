@@ -193,11 +193,7 @@ def measured_with(record: RunRecord) -> str:
 
 
 def meaning(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the sentences on the lift of a run and on what it was measured on.
-
-    Args:
-        facts: of a run's `result.json`; of a damaged one nothing is said.
-    """
+    """Return the sentences on the lift of a run, by its `result.json`, and on what it was measured on."""
     try:
         record = RunRecord.from_dict(facts)
     except GraphveilError:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 PLAN_FILE, GRAPH_FILE = "comparison.json", "graph"
-_REMAKE = "delete it to have it rebuilt"
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,7 @@ class Cell:
     @property
     def file(self) -> str:
         """The name of its file: readable, and different for different cells of one comparison."""
-        parts = [
-            self.method,
-            *(f"{key}-{_word(value)}" for key, value in self.settings.items()),
-            f"seed-{self.seed}",
-        ]
+        parts = [self.method, *(f"{key}-{_word(value)}" for key, value in self.settings.items()), f"seed-{self.seed}"]
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "__".join(parts)) + ".json"
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +108,7 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
     if not plan.exists():
         refuse_used_folder(folder)
         return
-    expected, stored = json_safe(comparison.to_dict()), read_made_object(plan, remedy=_REMAKE)
+    expected, stored = json_safe(comparison.to_dict()), read_made_object(plan)
     # Compared in full: cells under other settings would mix silently with new ones.
     differing = sorted(key for key in expected.keys() | stored.keys() if expected.get(key) != stored.get(key))
     if differing:
@@ -221,7 +216,7 @@ def experimenter(
 
 def _read_cell(file: Path, cell: Cell) -> RunRecord:
     # A cell may come from another machine, so what it promises is checked like any run's.
-    content = read_made_object(file, remedy=_REMAKE)
+    content = read_made_object(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("belongs to another cell", where=str(file), remedy="delete it to run the cell again")
     record = RunRecord.from_dict(unsealed(content, file)["result"])

@@ -11,7 +11,7 @@ from graphveil.methods.runs.intervals import Interval, over_runs
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.base import trust, words
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.compare.cells import Cell, Comparison
+from graphveil.reports.compare.cells import Comparison
 
 if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
@@ -176,12 +176,9 @@ def tabulate(comparison: Comparison, records: Sequence[RunRecord]) -> list[Row]:
     """
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunRecord]] = {}
     for cell, record in zip(comparison.cells(), records, strict=True):
-        groups.setdefault((cell.method, _axes(comparison, cell)), []).append(record)
+        axes = tuple((axis, cell.settings[axis]) for axis in comparison.takes[cell.method])
+        groups.setdefault((cell.method, axes), []).append(record)
     return [row_of(method, dict(axes), group) for (method, axes), group in groups.items()]
-
-
-def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
-    return tuple((axis, cell.settings[axis]) for axis in comparison.takes[cell.method])
 
 
 def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:

@@ -28,6 +28,7 @@ from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, S
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
 from graphveil.reports.federation.parties import federation_parties
+from graphveil.runtime.words import count_of
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 PREDICTED = "predictions.csv"
@@ -143,7 +144,7 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _published(outcome: Mapping[str, Any]) -> str:
-    what = f"{outcome['publications']} publications"
+    what = count_of(outcome["publications"], "publication")
     if "prediction" in outcome:
         # The server of mode guesses hears of nobody.
         count = "" if outcome["people"] is None else f"{outcome['people']:,} "
@@ -175,7 +176,7 @@ def _bought(outcome: Mapping[str, Any]) -> Section:
     if "accuracy" in outcome:
         score = interval_from_dict(outcome["accuracy"])
         share = f"{text.percent(score.mean)}% ({words.interval(score)})"
-        accuracy = f"Accuracy on {outcome['test_nodes']:,} test nodes: {share}. {words.ON_TRUTH}"
+        accuracy = f"Accuracy on {count_of(outcome['test_nodes'], 'test node')}: {share}. {words.ON_TRUTH}"
     if "accuracy_alone" in outcome:
         alone = interval_from_dict(outcome["accuracy_alone"]).mean
         lift = text.percent(interval_from_dict(outcome["accuracy"]).mean - alone)

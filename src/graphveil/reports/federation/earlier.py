@@ -26,6 +26,7 @@ from graphveil.reports.base.card import HTML, MARKDOWN
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, METRICS
 from graphveil.reports.federation.card import OUTCOME, PREDICTED
 from graphveil.reports.federation.review import PREVIOUS, agreement_in
+from graphveil.runtime.words import count_of
 
 EARLIER: Final = "earlier"
 #: The outcome last: as long as it is there, what a crash left here is moved the next time.
@@ -72,7 +73,9 @@ def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
         if before.is_file() and (past := agreement_in(before)).hash.hex().startswith(hash):
             lines += _costs(what, ledger_of(past.setting, min(rounds, past.setting.publications)))
         else:
-            lines.append(f"a run {what} published in {rounds} rounds: of the same people, its epsilon is added")
+            lines.append(
+                f"a run {what} published in {count_of(rounds, 'round')}: of the same people, its epsilon is added"
+            )
     for place in predictions:
         hashes = {agreement.hash.hex(), *filter(None, map(_agreement_of, (place, *(place / EARLIER).glob("*"))))}
         ended = {prediction_hash(bytes.fromhex(hash), place.name).hex()[:_DIGITS] for hash in hashes}

@@ -49,8 +49,7 @@ from graphveil.graphs.value.features import features_from_rows
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
 from graphveil.reports.federation.review import PREVIOUS, agreement_in, require_reviewed
-
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
+from graphveil.runtime.checks import KINDS
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
         try:
             settings[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
-            raise InputError(f"{key} = {text!r}", where="--set", allowed=_WORDS[kind]) from error
+            raise InputError(f"{key} is {text!r}", where="--set", allowed=KINDS[kind]) from error
     if "epsilon" not in settings:
         raise InputError(
             "no epsilon",

@@ -167,12 +167,7 @@ def _units(setting: Setting) -> list[dict[str, Any]]:
             "delta": guarantee.delta if setting.person else 0.0,
             "warning": person.less if setting.person else _UNBOUNDED,
         },
-        {
-            "unit": weaker.text,
-            "epsilon": setting.privacy.epsilon,
-            "delta": delta,
-            "warning": not_a_person(weaker),
-        },
+        {"unit": weaker.text, "epsilon": setting.privacy.epsilon, "delta": delta, "warning": not_a_person(weaker)},
     ]
 
 

@@ -105,10 +105,8 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Return where a party stands, what it sent and received, its predictions, and which certificates end soon.
-
-    Raises:
-        DataError: it has not started, or a file is missing or damaged.
+    """Return where a party stands, what it sent and received, its predictions, and which certificates end soon. Raises
+    DataError: it has not started, or a file is missing or damaged.
     """
     answer, (agreement, _) = read_status(folder), draft(folder)
     log = read_log(folder / TRANSCRIPT, agreement)

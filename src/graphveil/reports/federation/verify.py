@@ -27,6 +27,7 @@ from graphveil.federation.transport.session import Message
 from graphveil.files.reading import read_bytes
 from graphveil.reports.federation.log import OF_LABELS, TRANSCRIPT, read_log
 from graphveil.reports.federation.plan import draft
+from graphveil.runtime.words import count_of
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _direction_faults(messages: Iterable[Message], agreement: Agreement, agreed:
         elif not (parties[sender].plays(KINDS[kind].sender) and parties[receiver].plays(KINDS[kind].receiver)):
             yield f"{what}: goes from the {KINDS[kind].sender} to the {KINDS[kind].receiver}"
     if bare := sum(not message.tag for message in messages):
-        yield f"{bare} messages without a tag"
+        yield f"{count_of(bare, 'message')} without a tag"
 
 
 def _published(messages: Iterable[Message]) -> dict[str, int]:
@@ -116,7 +117,7 @@ def _publication_faults(messages: Sequence[Message], paid: int) -> Iterator[str]
     names = defaultdict(set)
     for sender, count in _published(messages).items():
         if count > paid:
-            yield f"{sender} published in {count} rounds; {paid} {'was' if paid == 1 else 'were'} paid for"
+            yield f"{sender} published in {count_of(count, 'round')}; {paid} {'was' if paid == 1 else 'were'} paid for"
     # By name and not by hash of the body: a round that runs again sends the same sum under new masks.
     for message in messages:
         if message.publication:

@@ -20,6 +20,7 @@ from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.card import results
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.graphs import Release
@@ -97,11 +98,7 @@ def is_release(folder: Path) -> bool:
 
 
 def rewrite_card(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a release anew; return the command's answer.
-
-    Raises:
-        DataError: a file misses or changed.
-    """
+    """Write both cards of a release anew; return the command's answer. Raises DataError: a file misses or changed."""
     from graphveil.graphs import load_plain
 
     released = load_plain(folder)
@@ -119,15 +116,20 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     return Section("Lift over the free baseline", (Paragraph(sentence), Command(typed)))
 
 
+def size_of(released: Graph) -> str:
+    """How many nodes and edges a release has, and how many of the edges are no true ones."""
+    edges = counts(released)
+    size = f"{count_of(int(released.num_nodes), 'node')}, {count_of(edges['edges'], 'undirected edge')}"
+    if edges["made"] is not None:
+        size += f": {edges['public']:,} public, {edges['made']:,} generated in place of private ones"
+    return size
+
+
 def _content(released: Graph) -> tuple[Section, ...]:
     """Return how large the release is, what to mind, and figures of its structure."""
     release: Release = released.release
-    edges = counts(released)
-    size = f"{int(released.num_nodes):,} nodes, {edges['edges']:,} undirected edges"
-    if edges["made"] is not None:
-        size += f", {edges['public']:,} of them public and {edges['made']:,} generated"
-    inside = Section("What is in it", (Points((size, *release.notes)),))
-    rows = figures(release.statistics) if edges["made"] is not None else []
+    inside = Section("What is in it", (Points((size_of(released), *release.notes)),))
+    rows = figures(release.statistics) if counts(released)["made"] is not None else []
     if not rows:
         return (inside,)
     sentence = (
@@ -144,7 +146,7 @@ def _settings(release: Release) -> Section:
     return Section("Settings", (Points((text.settings(used), origin)),))
 
 
-def counts(released: Graph) -> dict[str, int | None]:
+def counts(released: Graph) -> dict[str, Any]:
     """How many edges a released graph has, and how many of them are public and made; None where none was made."""
     listed = released.edge_index.shape[1] // (1 if released.schema.directed else 2)
     public = released.get("public_edges")

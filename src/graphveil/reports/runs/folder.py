@@ -126,10 +126,8 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
 
 
 def open_model(path: Path) -> Any:
-    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data.
-
-    Raises:
-        ModelFileError: there is no model, or a file of the run was changed.
+    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. Raises
+    ModelFileError: there is no model, or a file of the run was changed.
     """
     from graphveil.methods import load_method
 

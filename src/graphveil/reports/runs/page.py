@@ -18,6 +18,7 @@ from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.card import About, attack_command, public_card
 from graphveil.reports.runs.picture import Drawing, Picture
+from graphveil.runtime.words import count_of
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,16 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "spent": words.spent_line(record.privacy.ledger, record.settings),
         "controls": record.scores.controls,
         "rivals": record.scores.rivals,
-        "bars": tuple(_bars(record)),
+        "bars": tuple(
+            Bar(f"{of.name} (rival)" if of.kind == "rival" else of.name, of.kind, of.score) for of in record.standings
+        ),
         "scores": tuple(_scores(record)),
         "lead": record.lead,
         "standing": words.rival_sentence(record),
         "spends": cards.spends(record.privacy.ledger),
         "totals": cards.totals(record.privacy.ledger),
         "settings": [(key, text.value_text(value)) for key, value in {**used, **record.options}.items()],
-        "runs": "1 run" if runs == 1 else f"{runs} runs",
+        "runs": count_of(runs, "run"),
         "measured": words.measured_with(record),
         "spread_over": words.intervals_over(record.scores.accuracy),
         "training": training_charts(record.history, noisy=words.noisy_labels(record.privacy.guarantee)),
@@ -126,11 +129,6 @@ def _curves(attacks: AttackResults) -> Iterator[tuple[str, tuple[Chart, ...]]]:
 
     for number, (name, results) in enumerate(attacks.items()):
         yield name, attack_charts(f"attack{number}", results)
-
-
-def _bars(record: RunRecord) -> Iterator[Bar]:
-    for of in record.standings:
-        yield Bar(f"{of.name} (rival)" if of.kind == "rival" else of.name, of.kind, of.score)
 
 
 def _scores(record: RunRecord) -> Iterator[Row]:

@@ -72,11 +72,7 @@ COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     *("#8c6d31", "#7b5ea7", "#b3261e", "#3a7d44", "#5b6470", "#a3a500"),
 )
-_STROKES: Final = {
-    **dict.fromkeys((LINKED, PUBLIC, RELEASED, BOTH), "#8a9099"),
-    HIDDEN: "#d55e00",
-    MADE: "#56b4e9",
-}
+_STROKES: Final = {**dict.fromkeys((LINKED, PUBLIC, RELEASED, BOTH), "#8a9099"), HIDDEN: "#d55e00", MADE: "#56b4e9"}
 _WORDS: Final = {
     LINKED: "linked",
     PUBLIC: "linked, publicly",

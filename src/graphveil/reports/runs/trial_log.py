@@ -19,6 +19,7 @@ from graphveil.files.outputs import Output, Say
 from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
 from graphveil.files.writing import Room, writing
 from graphveil.reports.base.files import refuse_used_folder, to_json
+from graphveil.runtime.words import count_of
 
 _FIRST: Final = "0" * 64
 _WARNING: Final = "for the curator alone: the promise of a tuning covers its best trial and nothing else of this file"
@@ -135,6 +136,8 @@ def require_unused(path: Path) -> None:
     """Raise UsedPathError for a log that is there already, finished or not; InputError where none can be written."""
     if path.exists():
         trials, ended = read_trials(path)
-        what = f"{path} holds {len(trials)} trials of a tuning that {'ended' if ended else 'was not finished'}"
+        what = (
+            f"{path} holds {count_of(len(trials), 'trial')} of a tuning that {'ended' if ended else 'was not finished'}"
+        )
         raise UsedPathError(what, where="--out", remedy="name another folder")
     refuse_used_folder(path)

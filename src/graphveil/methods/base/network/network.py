@@ -20,6 +20,7 @@ from graphveil.models import Backbone, build_backbone, first_width
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import count_of
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _objective(
     if values.dim() == 2:
         # Randomized response reports one label of c; several private ones would each cost, and none is accounted.
         if labels.keep < 1 or settings.steps_y:
-            raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
+            raise InputError("several labels a node", where="training", allowed="public labels, and steps_y=0")
         return many_labels(values, train_mask, val_mask)
     if label_smoothing:
         return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
@@ -219,8 +220,8 @@ def _require_taught(train: Tensor) -> None:
 def _require_targets(reached: bool, hops: int) -> None:
     if not reached:
         raise UnreachedError(
-            f"no label reaches a training node in {hops} hops: too few edges",
-            where=f"steps_y = {hops}",
+            f"no label reaches a training node in {count_of(hops, 'hop')}: too few edges",
+            where=f"steps_y={hops}",
             allowed="0, which learns each node's own label",
             remedy="--set steps_y=0",
         )
@@ -314,11 +315,7 @@ _WEIGHTS = "weights."
 
 
 def network_facts(network: Network) -> dict[str, Any]:
-    return {
-        "scale": network.scale,
-        "epoch": network.epoch,
-        "history": [asdict(epoch) for epoch in network.history],
-    }
+    return {"scale": network.scale, "epoch": network.epoch, "history": [asdict(epoch) for epoch in network.history]}
 
 
 def backbone_facts(backbone: nn.Module | None) -> dict[str, str]:

@@ -18,7 +18,8 @@ number of values that there are: a link has two, a label as many as classes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
@@ -120,7 +121,8 @@ class Account(OneProcess):
         self, spends: Iterable[Spend], read: Callable[[], Collected], *, check: Callable[[], object] | None = None
     ) -> Collected:
         """Return a collection that is bought, see `buy`, and remembered, so that training on it again is free."""
-        collected = self.buy(spends, read, check=check)
+        with _with_remedy(_TRAIN_AGAIN) if self.collections else nullcontext():
+            collected = self.buy(spends, read, check=check)
         self.remember(collected.digest)
         return collected
 
@@ -150,11 +152,9 @@ class Account(OneProcess):
             if digest in self.collections or not spends:
                 return
             further = " (another collection)" if self.ledger.spends else ""
-            try:
-                # The first collection keeps its plain name, so ledgers of a single one read as they always did.
+            # The first collection keeps its plain name, so ledgers of a single one read as they always did.
+            with _with_remedy(_OTHERS, _UNPAID):
                 self.pay(*(replace(spend, name=spend.name + further) for spend in spends))
-            except BudgetError as error:
-                raise _another(error) from error
             # After paying: a collection that could not be paid for must not be free the next time.
             self.remember(digest)
 
@@ -174,10 +174,8 @@ class Account(OneProcess):
         no room.
         """
         with self.lock:
-            try:
+            with _with_remedy(_OTHERS, _UNPAID):
                 self.ledger = follow(self.ledger, paid, spends)
-            except BudgetError as error:
-                raise _another(error) from error
             self.remember(f"task {paid.task}")
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
@@ -211,14 +209,22 @@ def digest_of(parts: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _another(error: BudgetError) -> BudgetError:
-    return BudgetError(
-        f"this is not the collection that was paid for, and would have to be paid too: {error.what}",
-        where=error.where,
-        allowed=error.allowed,
-        remedy="fit on the reports that were paid for, or build another method for the others, with an account of "
-        "its own",
-    )
+_UNPAID: Final = "this is not the collection that was paid for, and would have to be paid too: "
+_OTHERS: Final = (
+    "fit on the reports that were paid for, or build another method for the others, with an account of its own"
+)
+_TRAIN_AGAIN: Final = (
+    "what was paid for trains again at no price: fit_reports, or fit_published; other people need another method"
+)
+
+
+@contextmanager
+def _with_remedy(remedy: str, before: str = "") -> Iterator[None]:
+    """While the block runs, what a ledger cannot pay is refused with what to do instead, and in words put `before`."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(before + error.what, where=error.where, allowed=error.allowed, remedy=remedy) from error
 
 
 #: What a guarantee leans on where a device answered more than once.

@@ -22,7 +22,7 @@ from graphveil.methods.base.people.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
-from graphveil.runtime.checks import require_choice, require_number
+from graphveil.runtime.checks import require_choice, require_number, require_whole
 
 #: The feature mechanisms of the catalogue that devices run.
 FEATURE_MECHANISMS = feature_names()
@@ -50,15 +50,14 @@ class LocalPrivacy:
     def __post_init__(self) -> None:
         # No features at all and public ones are two different things: None collects nothing, inf sends everything.
         if self.epsilon_x is not None:
-            remedy = "collect no features at all with epsilon_x = none"
+            remedy = "collect no features at all with epsilon_x=none"
             require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
         require_budget("epsilon_y", self.epsilon_y, "data declared public")
         require_choice(FEATURE_MECHANISMS, mechanism=self.mechanism)
-        require_number("(0, 1)", delta=self.delta)
+        require_number("(0, 1)", None, ", far below 1 / the number of people", delta=self.delta)
         if self.sampled is None:
             return
-        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
-            raise InputError(f"sampled is {self.sampled!r}", allowed="a whole number from 1 to the number of features")
+        require_whole(1, sampled=self.sampled)
         # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
         if self.mechanism not in feature_names_with("sampled"):
             allowed = ", ".join(feature_names_with("sampled"))

@@ -84,9 +84,9 @@ class DPDGC(StagedEstimator):
         if self.privacy.tuning is not None:
             raise InputError("dpdgc is priced for one training", allowed="no tuning")
         if self.privacy.queries:
-            raise InputError("a row is learned for each node", where="dpdgc", allowed="queries = 0")
+            raise InputError("a row is learned for each node", where="dpdgc", allowed="queries=0")
         if (self.settings.hops, self.settings.weights) != (1, "uniform"):
-            raise InputError("dpdgc sums once, without weights", allowed="hops = 1, weights = uniform")
+            raise InputError("dpdgc sums once, without weights", allowed="hops=1, weights=uniform")
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         changed = self.settings.changing(TOPOLOGY, people, entries_of(self.privacy.unit_for(schema)))

@@ -97,4 +97,4 @@ class Eclipse(StagedEstimator):
                 allowed="edge, directed-edge, k-edges",
             )
         if self.settings.weights != "uniform":
-            raise InputError("eclipse decomposes the graph without weights", allowed="weights = uniform")
+            raise InputError("eclipse decomposes the graph without weights", allowed="weights=uniform")

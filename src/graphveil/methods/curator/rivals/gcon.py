@@ -90,7 +90,7 @@ class GCON(StagedEstimator):
         super().__init__(epsilon=epsilon, unit=unit, **options)
         require_one_edge(self.kind, self.privacy)
         if self.settings.weights != "uniform":
-            raise InputError("gcon sums without weights", allowed="weights = uniform")
+            raise InputError("gcon sums without weights", allowed="weights=uniform")
 
     @property
     def hops(self) -> int:

@@ -86,7 +86,7 @@ def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
     if privacy.unit not in (None, "edge"):
         raise InputError(f"unit {privacy.unit!r} does not apply to {kind}", allowed="edge")
     if privacy.tuning is not None or privacy.queries:
-        raise InputError(f"{kind} is priced for one training", allowed="no tuning, and queries = 0")
+        raise InputError(f"{kind} is priced for one training", allowed="no tuning, and queries=0")
 
 
 def require_undirected(kind: str, schema: GraphSchema) -> None:

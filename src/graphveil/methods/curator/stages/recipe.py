@@ -22,13 +22,7 @@ from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
-from graphveil.methods.base.storage import (
-    Stored,
-    number,
-    restoring,
-    schema_facts,
-    schema_from,
-)
+from graphveil.methods.base.storage import Stored, number, restoring, schema_facts, schema_from
 from graphveil.methods.curator.entries import CURATOR_HELP
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
@@ -219,11 +213,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return self.publish(graph, **how)
 
     def train(
-        self,
-        collected: Published,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
+        self, collected: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self.fit_published(collected, randomness=randomness, progress=progress)
 

@@ -260,23 +260,20 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
     # Labels are part of a protected node; weights learned from them would carry them into every sum.
     if settings.weights in ("learned", ATTENTION) and privacy.nodes:
         raise InputError(
-            f"weights = {settings.weights} with unit node: they are learned from labels, which are protected",
+            f"weights is {settings.weights} with unit node: they are learned from labels, which are protected",
             allowed="uniform, similarity, kernel",
         )
     if settings.weights == ATTENTION and kind != "gap":
-        raise InputError(f"weights = attention with {kind}", allowed=_OTHER_WEIGHTS)
+        raise InputError(f"weights is attention with {kind}", allowed=_OTHER_WEIGHTS)
     if settings.weights == ATTENTION and privacy.relationships is not None:
-        raise InputError(
-            "weights = attention with unit k-edges: they are priced for one edge",
-            allowed=_OTHER_WEIGHTS,
-        )
+        raise InputError("weights is attention with unit k-edges: they are priced for one edge", allowed=_OTHER_WEIGHTS)
     # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
     if settings.weights == ATTENTION and settings.hops != 1:
-        raise InputError(f"hops = {settings.hops} with weights = attention", allowed="hops = 1")
+        raise InputError(f"hops is {settings.hops} with weights=attention", allowed="hops=1")
     if settings.weights == "learned" and privacy.queries:
         raise InputError(
-            f"queries = {privacy.queries} with weights = learned: labels of another graph are not read",
-            allowed="queries = 0",
+            f"queries is {privacy.queries} with weights=learned: labels of another graph are not read",
+            allowed="queries=0",
         )
 
 

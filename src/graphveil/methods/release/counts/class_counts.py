@@ -76,7 +76,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
         require_device(device)
         if math.isinf(epsilon_a):
-            raise InputError("epsilon_a = inf: all edges are public", remedy="train gcn, which takes them as they are")
+            raise InputError("epsilon_a is inf: all edges are public", remedy="train gcn, which takes them as they are")
         self._curator = HeteroRR(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
         self.seed, self.device = seed, device
 
