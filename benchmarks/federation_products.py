@@ -169,7 +169,7 @@ def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
     lefts, forward, backward = _plan(x, width)
     half, bits = x.shape[1] // 2, ring.FRACTION_BITS
     own = ring_matrix(scipy.sparse.csr_array(x[:, :half] if name == "a" else x[:, half:]), bits)
-    masked = yield from set_up(Roster(name, ("a", "b")), lefts, {name: own}, transposes=True)
+    masked = yield from set_up(Roster(name, ("a", "b")), lefts, {name: own})
     turned = own.T.tocsr()
     generator = torch.Generator().manual_seed(1)
     w = {left.name: ring.encode(torch.randn(left.columns, width, generator=generator) / 8, bits) for left in lefts}

@@ -68,12 +68,16 @@ def require_choice(allowed: Collection[str], where: str | None = None, /, **name
 
 
 def require_known(
-    keys: Iterable[str], allowed: Collection[str], where: str, kind: str = "key", refusal: type[InputError] = InputError
+    keys: Iterable[str],
+    allowed: Collection[str],
+    where: str,
+    unknown: str = "unknown key",
+    refusal: type[InputError] = InputError,
 ) -> None:
     """Raise an error for a key that is none of those allowed, which names the nearest of them."""
     for key in keys:
         if key not in allowed:
-            what = f"unknown {kind} {key!r}"
+            what = f"{unknown} {key!r}"
             raise refusal(what, where=where, allowed=", ".join(allowed), remedy=nearest(key, allowed))
 
 

@@ -94,7 +94,7 @@ def declaration_of(
     """
     where = call.split("(")[0]
     keywords = get_type_hints(DeclaredColumns if columns else Declared)
-    require_known(facts, keywords, where, "argument")
+    require_known(facts, keywords, where, "unknown argument")
     notes: tuple[str, ...] = ()
     if schema is not None:
         facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
