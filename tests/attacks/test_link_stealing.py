@@ -211,12 +211,19 @@ def test_the_planted_leak_is_caught_and_a_constant_is_not() -> None:
     assert constant.auc.low <= 0.5 <= constant.auc.high and "change nothing" in constant.notes[0]
 
 
-def test_a_curator_answers_from_its_cache() -> None:
+@pytest.mark.parametrize(
+    ("ids", "note"), [(True, "change nothing"), (False, "refuses to be asked with other features")]
+)
+def test_a_curator_tells_nothing_of_other_features(ids: bool, note: str) -> None:
+    """People whom ids name are answered from what was published; without ids, other features can be other people's."""
+    graph = copy.copy(made.graph())
+    if ids:
+        graph.ids = list(range(graph.num_nodes))
     method = GAP(epsilon=4.0, epochs=3, hidden=4)
-    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(1))
+    method.fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
     before = method.ledger
-    result = linkteller(method, made.graph(), targets=100)
-    assert result.auc.mean == 0.5 and "change nothing" in result.notes[0] and method.ledger == before
+    result = linkteller(method, graph, targets=100)
+    assert result.auc.mean == 0.5 and note in result.notes[0] and method.ledger == before
     assert result.limit is not None and result.epsilon == pytest.approx(4.0) and not result.beats_limit
 
 
