@@ -21,7 +21,7 @@ from graphveil.methods.base.storage import Stored, number, schema_facts, schema_
 from graphveil.methods.curator.entries import CURATOR_HELP, CURATOR_METHODS
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, keeps_later_mean, with_least_steps
+from graphveil.methods.curator.settings import CuratorOptions, PerceptronSettings, keeps_later_mean, with_least_steps
 from graphveil.methods.curator.stages.queries import no_rows
 from graphveil.methods.curator.stages.stored import prefixed, restored, without_prefix
 from graphveil.methods.curator.stages.training import (
@@ -97,7 +97,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
         backbone: a module of your own in place of the perceptron, rows [b, d] -> scores [b, c]; each row alone, of
             plain linear layers with weights that are public when training begins. It is copied, never trained itself,
             and is given again to load a saved model.
-        settings: any field of `CuratorSettings` but those about hops, which it ignores.
+        settings: any field of `PerceptronSettings` but those about hops, which it ignores.
 
     After fitting: `guarantee`, `ledger`, `history` (empty where training was private).
 
@@ -116,7 +116,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
     layers: tuple[int, ...] = (2,)
-    settings_type, derived = CuratorSettings, ("least_steps",)
+    settings_type, derived = PerceptronSettings, ("least_steps",)
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
                 remedy="train it in torch: nothing is protected",
             )
         options: dict[str, Any] = {**settings}
-        self.settings = CuratorSettings(**with_least_steps(options, epsilon))
+        self.settings = PerceptronSettings(**with_least_steps(options, epsilon))
         self.backbone = backbone
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None

@@ -17,6 +17,7 @@ from graphveil.methods.curator.settings import (
     CuratorSettings,
     EclipseSettings,
     GapSettings,
+    PerceptronSettings,
     ProgapSettings,
     SumsSettings,
 )
@@ -79,6 +80,7 @@ _NETWORK_OF_PROGAP = {
     "hops": Option(None, int, f"{_HELP['hops']}; default: 2, from epsilon 32 on for a relationship 3"),
     **_POOLING,
 }
+_PERCEPTRON = field_options(PerceptronSettings, _HELP, _TYPES)
 _NETWORK_OF_CARIBOU = field_options(CaribouSettings, _HELP, _TYPES)
 _NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
@@ -260,7 +262,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
             **_BUDGET,
             "unit": Option("node", str, "node, the only one"),
             **{name: _UNIT[name] for name in ("degree_bound", "rule", "queries")},
-            **{name: option for name, option in _NETWORK.items() if name not in (*_OF_SEVERAL_HOPS, *_OPEN_ALONE)},
+            **{name: option for name, option in _PERCEPTRON.items() if name not in (*_OF_SEVERAL_HOPS, *_OPEN_ALONE)},
             "share_hops": Option(
                 None,
                 float,
@@ -282,7 +284,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
         {
             **_BUDGET,
             "unit": Option("node", str, "node: edges are not read"),
-            **{name: option for name, option in _NETWORK.items() if name not in (*_OF_HOPS, *_OPEN_ALONE)},
+            **{name: option for name, option in _PERCEPTRON.items() if name not in (*_OF_HOPS, *_OPEN_ALONE)},
         },
         reads=("features", "labels"),
         search={"passes": (10, 40, 100), "hidden": (16, 64)},

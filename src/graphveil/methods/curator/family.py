@@ -91,7 +91,9 @@ class CuratorFamily(Family[Any, Any]):
         privacy, settings = estimator.privacy, estimator.settings
         # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
         if privacy.nodes and not privacy.public:
-            shared = {field.name: getattr(settings, field.name) for field in fields(CuratorSettings)}
+            # Its width is its own: none of its columns is summed.
+            names = {field.name for field in fields(CuratorSettings)} - {"hidden"}
+            shared = {name: getattr(settings, name) for name in names}
             rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **shared)
             fit = partial(rival.fit, graph, split=split, randomness=randomness)
             return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}

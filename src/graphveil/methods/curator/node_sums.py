@@ -31,6 +31,7 @@ from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import (
     CuratorSettings,
+    PerceptronSettings,
     StagedOptions,
     keeps_later_mean,
     passes_of_votes,
@@ -100,7 +101,7 @@ class NodeSums(StagedEstimator):
 
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
-        settings: any other field of `CuratorSettings`; hops is 1.
+        settings: any other field of `PerceptronSettings`; hops is 1.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -113,6 +114,7 @@ class NodeSums(StagedEstimator):
 
     entry, kind = entry_of("node-sums", CURATOR_METHODS), "node-sums"
     recipe: ClassVar[Recipe] = VoteRecipe()
+    settings_type = PerceptronSettings
     derived = ("hops", "share_hops", "passes", "least_steps")
 
     def __init__(self, *, epsilon: float, unit: str = "node", **settings: Unpack[StagedOptions]) -> None:

@@ -311,6 +311,15 @@ class ProgapSettings(PooledSettings):
 
 
 @dataclass(frozen=True)
+class PerceptronSettings(CuratorSettings):
+    """Settings of `dp-mlp` and `node-sums`: no column of their perceptrons is summed, so no noise grows with the width.
+    64 gain 8 points on digits and 2 on Cora at epsilon 2 over 16; nowhere did they lose a point.
+    """
+
+    hidden: int = 64
+
+
+@dataclass(frozen=True)
 class EclipseSettings(CuratorSettings):
     """Settings of Eclipse, which are those of every method on noisy sums; `hidden` is the rank of its graph too. Three
     products of rank 64 are worth their noise on Caltech36, Cora, CiteSeer and Reed98, where they were chosen.
