@@ -313,7 +313,8 @@ class ProgapSettings(PooledSettings):
 @dataclass(frozen=True)
 class PerceptronSettings(CuratorSettings):
     """Settings of `dp-mlp` and `node-sums`: no column of their perceptrons is summed, so no noise grows with the width.
-    64 gain 8 points on digits and 2 on Cora at epsilon 2 over 16; nowhere did they lose a point.
+    At epsilon 2, 8 and 50 `dp-mlp` gains 8, 6 and 6 points over 16 on digits, 3 on Cora; it loses 1.7 at most
+    (Caltech36 at 2).
     """
 
     hidden: int = 64
