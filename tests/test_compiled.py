@@ -64,6 +64,28 @@ def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs() -> None:
     assert (sums[1] == 7).all()
 
 
+@compiled.compiled
+def add_some(words: np.ndarray, table: np.ndarray, totals: np.ndarray) -> int:
+    return int(compiled.add_looked_up(words, table, totals, 1, 30, 2, 3, 4))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_numbers_that_words_choose_are_added_where_they_belong(kind: type[np.generic]) -> None:
+    """The first two bits are the entry, the next two the low bits; entry 3 is not decided, as the second bit says."""
+    words = np.array([9, 0b0110, 0b1101, 0b1011, 0b0001, 9], np.uint32) << np.uint32(28)
+    totals = np.full(6, 7, kind)
+    assert add_some(words, np.array([-3, 5, 2, 1], np.int16), totals) == 0b0010
+    assert totals.tolist() == [7, 7 + 22, 7, 7 + 11, 7 - 11, 7]
+
+
+@pytest.mark.parametrize("wrong", ["totals", "words apart"])
+def test_numbers_that_would_be_added_elsewhere_are_refused(wrong: str) -> None:
+    words, totals = np.zeros(12, np.uint32), np.zeros(6, np.int32 if wrong == "totals" else np.int64)
+    with pytest.raises(numba.TypingError, match="looked_up"):
+        add_some(words[::2] if wrong == "words apart" else words, np.zeros(4, np.int16), totals)
+    assert not totals.any()
+
+
 @pytest.mark.parametrize("wrong", ["doubles", "columns apart"])
 def test_a_weighted_sum_of_rows_that_are_read_otherwise_is_refused(wrong: str) -> None:
     x = np.ones((3, 6), np.float64 if wrong == "doubles" else np.float32)

@@ -171,3 +171,69 @@ def _squared(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signa
 #: squared_sum(rows, row, lanes), in a compiled loop: the sum of the squares of a row of so many float32, in float64 and
 #: added up by halves. `lanes`, how many columns there are, is written out: a power of 2.
 squared_sum = intrinsic(prefer_literal=True)(_squared)
+
+
+def _looked_up(
+    _: BaseContext,
+    words: Array,
+    table: Array,
+    totals: Array,
+    first: Type,
+    after: Type,
+    width: Type,
+    decided: Type,
+    lanes: Type,
+) -> tuple[Signature, Callable[..., object]] | None:
+    kinds = words, table, totals
+    real = {types.float32: cgutils.ir.FloatType(), types.float64: cgutils.ir.DoubleType()}.get(totals.dtype)
+    if [kind.dtype for kind in kinds[:2]] != [types.uint32, types.int16] or {kind.layout for kind in kinds} != {"C"}:
+        return None
+    if (real is None and totals.dtype != types.int64) or not isinstance(lanes, types.IntegerLiteral):
+        return None
+    wide = lanes.literal_value
+
+    def write(
+        context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
+    ) -> object:
+        ir, (first, after, width, decided) = cgutils.ir, arguments[3:7]
+        whole, index = ir.IntType(32), ir.IntType(64)
+        cell, sums = (ir.VectorType(kind, wide) for kind in (whole, real or index))
+        arrays = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
+
+        def entry(array: int, at: Type) -> Any:
+            return cgutils.get_item_pointer(context, builder, kinds[array], arrays[array], [at])
+
+        def spread(number: Type) -> Any:
+            lane = builder.insert_element(ir.Constant(cell, ir.Undefined), builder.trunc(number, whole), whole(0))
+            return builder.shuffle_vector(lane, lane, ir.Constant(cell, None))
+
+        strips: Any = ir.Constant(ir.VectorType(ir.IntType(16), wide), ir.Undefined)
+        for lane in range(wide):
+            # Read once more, one by one: taken out of a register, a word is slower to come by.
+            word = builder.zext(builder.load(entry(0, builder.add(first, index(lane)))), index)
+            strips = builder.insert_element(strips, builder.load(entry(1, builder.lshr(word, after))), whole(lane))
+        drawn = builder.load(builder.bitcast(entry(0, first), cell.as_pointer()), align=4)
+        mask = builder.sub(builder.shl(index(1), width), index(1))
+        inside = builder.and_(builder.lshr(drawn, spread(builder.sub(after, width))), spread(mask))
+        cells = builder.or_(builder.shl(builder.sext(strips, cell), spread(width)), inside)
+        left = builder.icmp_signed(">=", builder.lshr(drawn, spread(after)), spread(decided))
+        cells = builder.select(left, ir.Constant(cell, None), cells)
+        place = builder.bitcast(entry(2, first), sums.as_pointer())
+        before = builder.load(place, align=4)
+        added = (
+            builder.fadd(before, builder.sitofp(cells, sums))
+            if real
+            else builder.add(before, builder.sext(cells, sums))
+        )
+        builder.store(added, place, align=4)
+        return builder.zext(builder.bitcast(left, ir.IntType(wide)), index)
+
+    return types.int64(*kinds, *[types.intp] * 4, lanes), write
+
+
+#: add_looked_up(words, table, totals, first, after, width, decided, lanes), in a compiled loop: to each of so many
+#: entries of `totals` (float32, float64 or int64), from `first` on, add the number whose low `width` bits are those of
+#: its word behind the entry, and whose others are what `table`, int16, has for the entry: the word's bits from `after`
+#: on. Gives back one bit for each, the lowest for the first: set where the entry is `decided` or more, and 0 was added.
+#: `lanes` is written out: a power of 2.
+add_looked_up = intrinsic(prefer_literal=True)(_looked_up)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphveil.mechanisms.samplers.rounded_normal import DIGITS, ENTRY_BITS, FURTHER, owed_ends, settled, strips_of
-from graphveil.mechanisms.samplers.strips_loop import add_searched
+from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
 
 ALL = 1 << DIGITS
 
@@ -45,6 +45,23 @@ def test_a_word_is_entry_place_and_rest() -> None:
     first, last = int(table.strips[5]), int(table.strips[table.decided - 1])
     assert cells[:3].tolist() == [4 * first, 4 * first + 3, 4 * last + 3]
     assert undecided.tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 1003])
+def test_the_loop_adds_what_words_decide(kind: type[np.generic], count: int) -> None:
+    """Eight words at a time and the last ones, for tables with and without places in a strip."""
+    words = np.random.default_rng(count).integers(0, 1 << 32, count, dtype=np.uint32)
+    for half, width in LAWS:
+        table = strips_of(half, width)
+        words[1::5] = (table.decided << 17) - 1
+        words[3::5] = table.decided << 17
+        cells, undecided = table.read(words)
+        cells[undecided] = 0
+        totals, places = np.full(count, 100, kind), np.full(count, -1, np.int32)
+        left = add_decided(words, table.strips, table.decided, width, totals, places)
+        assert np.array_equal(totals, 100 + cells)
+        assert places[:left].tolist() == undecided.tolist()
 
 
 @pytest.mark.parametrize(("half", "width"), LAWS[:3])

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
-from graphveil.runtime.compiled import compiled
+from graphveil.runtime.compiled import add_looked_up, compiled
 
 
 @compiled
@@ -27,16 +27,16 @@ def add_decided(
         totals: what the draws are added to, in place.
         undecided: room for n places; the first of them are set to those whose word decides nothing.
     """
-    place, mask = np.uint32(AFTER - width), np.uint32((1 << width) - 1)
-    count = 0
-    for i in range(words.size):
-        entry = words[i] >> np.uint32(AFTER)
-        if entry < decided:
-            cell = (np.int32(strips[entry]) << np.int32(width)) | np.int32((words[i] >> place) & mask)
-            totals[i] += totals.dtype.type(cell)
-        else:
-            undecided[count] = i
-            count += 1
+    count, apart = 0, words.size // 8 * 8
+    for first in range(0, apart, 8):
+        left, place = add_looked_up(words, strips, totals, first, AFTER, width, decided, 8), first
+        while left:
+            undecided[count] = place
+            count += left & 1
+            left, place = left >> 1, place + 1
+    for place in range(apart, words.size):
+        undecided[count] = place
+        count += add_looked_up(words, strips, totals, place, AFTER, width, decided, 1)
     return count
 
 
