@@ -110,17 +110,6 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
             raise DataError(f"{fact}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
 
 
-def _require_current(agreement: Agreement, folder: Path) -> None:
-    """Refuse an agreement of which a certificate has ended: TLS would fail at every peer, and blame another file."""
-    for name, end in agreement.ends.items():
-        if end < datetime.now(UTC):
-            raise DataError(
-                f"the certificate of {name} ended on {end:%Y-%m-%d at %H:%M} UTC",
-                where=str(folder),
-                remedy="check the clock, or make a new key and a new agreement",
-            )
-
-
 def _kinds(columns: Sequence[Column]) -> str:
     return ", ".join(toml_lines(declared_columns(columns))) or "none"
 
@@ -301,7 +290,14 @@ def checked_ids(
     if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
         remedy = "use the folder with the agreed certificate, or make a new agreement"
         raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
-    _require_current(agreement, folder)
+    # TLS would fail at every peer, and blame another file.
+    for party_name, end in agreement.ends.items():
+        if end < datetime.now(UTC):
+            raise DataError(
+                f"the certificate of {party_name} ended on {end:%Y-%m-%d at %H:%M} UTC",
+                where=str(folder),
+                remedy="check the clock, or make a new key and a new agreement",
+            )
     if graph is None:
         if party.role != "server":
             raise InputError(f"{name} holds data", remedy="hand over its graph")

@@ -155,7 +155,12 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
         low, high = (float(value) for value in content["range"])
-        _require_settings(content["settings"])
+        options = content["settings"]
+        require_options(options)
+        for key, option in options.items():
+            kind = type(OPTIONS[key])
+            if type(option) is not kind and not (kind is float and type(option) is int):
+                raise InputError(f"setting {key} is {option!r}", allowed=KINDS[kind])
         classes, settings = tuple(content["classes"]), dict(content["settings"])
         ids = content["ids"]
         parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data, ids)
@@ -228,14 +233,6 @@ def _require_fields(content: Any, types: Mapping[str, type], where: str) -> None
         # `type` and not `isinstance`: TOML's true is an int to Python, and would pass as one column.
         if type(content[key]) is not types[key]:
             raise InputError(f"{key} is {content[key]!r}", where=where, allowed=KINDS[types[key]])
-
-
-def _require_settings(settings: Mapping[str, Option]) -> None:
-    require_options(settings)
-    for key, value in settings.items():
-        kind = type(OPTIONS[key])
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            raise InputError(f"setting {key} is {value!r}", allowed=KINDS[kind])
 
 
 def _require_parties(parties: tuple[Party, ...]) -> None:

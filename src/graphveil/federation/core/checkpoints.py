@@ -117,7 +117,12 @@ class Checkpoints:
         # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more.
         for old in self.rounds()[:-_ROUNDS]:
             self._file(old).unlink()
-        self._tidy()
+        needed: set[str] = set()
+        for round in self.rounds():
+            needed |= set(self._elsewhere(round, _read(self._file(round)).get(_ELSEWHERE)).values())
+        for file in self._files("kept"):
+            if file.name not in needed:
+                file.unlink()
         if round:  # all have saved the state before the first round: nobody aligns again
             self.alignment.clear()
 
@@ -167,14 +172,6 @@ class Checkpoints:
         self._write(self._folder / file, {"kept": value.contiguous()})
         self._large[name] = (value, value._version, file)
         return file
-
-    def _tidy(self) -> None:
-        needed: set[str] = set()
-        for round in self.rounds():
-            needed |= set(self._elsewhere(round, _read(self._file(round)).get(_ELSEWHERE)).values())
-        for file in self._files("kept"):
-            if file.name not in needed:
-                file.unlink()
 
     def _elsewhere(self, round: int, listed: Tensor | None) -> dict[str, str]:
         if listed is None:

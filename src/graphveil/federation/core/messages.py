@@ -144,18 +144,6 @@ def require_kind(kind: str, body: Tensor) -> None:
         raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(listed.dtype))
 
 
-def _require_shape(receive: Receive, body: Tensor) -> None:
-    """Refuse a message that was not expected; InputError for another type or shape."""
-    require_kind(receive.kind, body)
-    fits = len(receive.shape) == body.dim() and all(
-        expected in (-1, size) for expected, size in zip(receive.shape, body.shape, strict=True)
-    )
-    if not fits:
-        raise InputError(
-            f"{receive.kind} of shape {tuple(body.shape)}", where=receive.sender, allowed=str(receive.shape)
-        )
-
-
 @dataclass(frozen=True)
 class Transcript:
     """All messages of a run without their content, in the order in which they were sent."""
@@ -237,7 +225,12 @@ def checked_body(expected: Receive, kind: str, body: Tensor) -> Tensor:
     """Return the body of a message, or raise InputError where kind, type or shape are not the expected ones."""
     if kind != expected.kind:
         raise InputError(f"received message {kind!r}", where=expected.sender, allowed=expected.kind)
-    _require_shape(expected, body)
+    require_kind(kind, body)
+    fits = len(expected.shape) == body.dim() and all(
+        listed in (-1, size) for listed, size in zip(expected.shape, body.shape, strict=True)
+    )
+    if not fits:
+        raise InputError(f"{kind} of shape {tuple(body.shape)}", where=expected.sender, allowed=str(expected.shape))
     return body
 
 

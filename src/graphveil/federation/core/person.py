@@ -132,7 +132,9 @@ class PersonPrice(PaidOnce):
 
     def _rounded(self, epsilon: float, delta: float, multiplier: float, votes: float) -> tuple[float, float]:
         """What drawing from tables costs where exact normal noise would cost (epsilon, delta)."""
-        epsilon, delta = self.schedule(1, multiplier).price(epsilon, delta, self._parameters)
+        # Of the widest holder: all holders that guess add the same noise, and none pays more than was agreed.
+        parameters = (self.columns + (self.classes if self.degree_bound else 0) + 1) * self.classes
+        epsilon, delta = self.schedule(1, multiplier).price(epsilon, delta, parameters)
         return self._sums(votes).price(epsilon, delta, self.classes) if self.degree_bound else (epsilon, delta)
 
     def _sums(self, sigma: float) -> PerturbedSum:
@@ -155,9 +157,3 @@ class PersonPrice(PaidOnce):
             learning_rate=REACH / noise,
             optimiser="sgd",
         )
-
-    @property
-    def _parameters(self) -> int:
-        # Of the widest holder: all holders that guess add the same noise, and none pays more than was agreed.
-        votes = self.classes if self.degree_bound else 0
-        return (self.columns + votes + 1) * self.classes

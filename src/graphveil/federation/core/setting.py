@@ -217,7 +217,15 @@ class Setting:
         model = {"width": self.model.width, "hops": self.model.hops}
         require_whole(1, _MAX_COUNT, **model, **training, classes=self.classes)
         if self.mode.opens_layer:
-            self._require_few_openings()
+            opened = self.model.width * self.publications
+            for member in self.members:
+                if opened >= RELEASE_SHARE * member.columns and not self.protocol.opened:
+                    raise InputError(
+                        f"paper mode opens {opened} projections of {member.name}'s {member.columns} columns: a holder "
+                        "can solve for the features",
+                        allowed=f"fewer than {math.ceil(RELEASE_SHARE * member.columns)}",
+                        remedy="choose mode shared-linear or individual, or acknowledge it: --set opened=true",
+                    )
         # A row that is trained on neighbours and on gradients of all rounds has no bound for a person.
         if self.person and not self.mode.guesses:
             raise InputError(f"unit person in mode {self.mode.name}", allowed="mode guesses")
@@ -374,17 +382,6 @@ class Setting:
                 raise InputError(f"{name} is {self.options[name]} in mode {self.mode.name}", allowed=str(OPTIONS[name]))
         if self.mode.opens_hidden:
             _ = self.rates
-
-    def _require_few_openings(self) -> None:
-        opened = self.model.width * self.publications
-        for member in self.members:
-            if opened >= RELEASE_SHARE * member.columns and not self.protocol.opened:
-                raise InputError(
-                    f"paper mode opens {opened} projections of {member.name}'s {member.columns} columns: a holder "
-                    "can solve for the features",
-                    allowed=f"fewer than {math.ceil(RELEASE_SHARE * member.columns)}",
-                    remedy="choose mode shared-linear or individual, or acknowledge it: --set opened=true",
-                )
 
 
 def require_options(names: Iterable[str], where: str | None = None) -> None:

@@ -118,19 +118,15 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
             _next(np.where(right[:, None], pair[1], pair[0]), s[:, 0] & _FLAG, fix, path_turn)
             for pair, s in zip(children, seeds, strict=True)
         ]
-    corrections[:, 2 * shape.depth + 1 :] = _leaf_corrections(seeds, tree, row, value)
-    # The flags of levels that do not exist are filled with noise of nobody: their bits stay 0, which is public.
-    return torch.from_numpy(corrections.view(np.int64))
-
-
-def _leaf_corrections(seeds: list[Seeds], tree: np.ndarray, row: np.ndarray, value: np.ndarray) -> Seeds:
     target = np.zeros((len(seeds[0]), _LEAF), dtype=np.uint64)
     target[tree, row % _LEAF] = value.astype(np.int64).view(np.uint64)
     leaves = [_leaves(s) for s in seeds]
-    fix: Seeds = target - leaves[0] + leaves[1]
+    last: Seeds = target - leaves[0] + leaves[1]
     # The reader whose flag is set adds it; where that is the second, whose leaves count negative, it is negated.
     second = (seeds[1][:, :1] & _FLAG).astype(bool)
-    return np.where(second, np.uint64(0) - fix, fix)
+    corrections[:, 2 * shape.depth + 1 :] = np.where(second, np.uint64(0) - last, last)
+    # The flags of levels that do not exist are filled with noise of nobody: their bits stay 0, which is public.
+    return torch.from_numpy(corrections.view(np.int64))
 
 
 def _placed(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -129,12 +129,6 @@ class Dealer:
         return [self._keys[left.name, holder].right] if holder in left.partners else []
 
 
-def _keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
-    """Return how many keys a holder is dealt."""
-    own = sum(1 + len(left.partners) for left in lefts if left.owner == holder and left.partners)
-    return own + sum(holder in left.partners for left in lefts)
-
-
 @dataclass(frozen=True)
 class _OwnMatrix:
     """X [n, d] and X^T of its owner, and the key of r for each other party."""
@@ -169,7 +163,9 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
         lefts: all private matrices of the run, the same list at all parties.
         matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR [rows, columns].
     """
-    dealt = yield Receive(roster.server, "mask-keys", (_keys_for(lefts, roster.me), KEY_BYTES))
+    owned = sum(1 + len(left.partners) for left in lefts if left.owner == roster.me and left.partners)
+    count = owned + sum(roster.me in left.partners for left in lefts)
+    dealt = yield Receive(roster.server, "mask-keys", (count, KEY_BYTES))
     left_keys = iter(unpacked(dealt))
     own: dict[str, _OwnMatrix] = {}
     rights: dict[str, MaskKey] = {}
@@ -179,7 +175,7 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
             blinds = {other: next(left_keys) for other in left.partners}
             matrix = matrices[left.name]
             # One U hides X from all others: each sees the same E, so what they see together is no more than E.
-            e = masked_left(_dense(matrix), u)
+            e = masked_left(matrix if isinstance(matrix, Tensor) else torch.from_numpy(matrix.toarray()), u)
             for other in left.partners:
                 yield Send(other, "masked-left", e)
             own[left.name] = _OwnMatrix(matrix, transpose(matrix), blinds)
@@ -230,10 +226,6 @@ def multiply(
 def _mask_label(product: Product, step: str) -> str:
     """Return the label of a product's masks in one call of `multiply`: no two products of a run share one."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
-
-
-def _dense(matrix: RingMatrix) -> Tensor:
-    return matrix if isinstance(matrix, Tensor) else torch.from_numpy(matrix.toarray())
 
 
 def transpose(matrix: RingMatrix) -> RingMatrix:

@@ -121,15 +121,11 @@ def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
         bottom = (u2 - u1) ** 2 % PRIME  # 0 for one pair in 2^254
         top = ((v2 - v1) ** 2 - (_A + u1 + u2) * bottom) % PRIME
         for _ in range(3):
-            top, bottom = _doubled(top, bottom)
+            a, b, ab = top * top % PRIME, bottom * bottom % PRIME, top * bottom % PRIME
+            top, bottom = (a - b) ** 2 % PRIME, 4 * ab * (a + _A * ab + b) % PRIME
         tops.append(top)
         bottoms.append(bottom)
     return [top * inverse % PRIME for top, inverse in zip(tops, inverses(bottoms), strict=True)]
-
-
-def _doubled(top: int, bottom: int) -> tuple[int, int]:
-    a, b, ab = top * top % PRIME, bottom * bottom % PRIME, top * bottom % PRIME
-    return (a - b) ** 2 % PRIME, 4 * ab * (a + _A * ab + b) % PRIME
 
 
 def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:

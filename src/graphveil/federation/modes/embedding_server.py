@@ -111,7 +111,15 @@ def _train(server: _Server, round: int) -> Program[None]:
         hidden.backward(gradient)
         server.optimiser.step()
     if setting.looks(round):
-        yield from _look(server, published)
+        # The round is kept, here and at the holders, if it validates best.
+        judged = VALIDATION if VALIDATION in published else TRAIN
+        yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, judged))
+        keep = yield Receive(setting.label_holder, "kept-round", (1,))
+        if int(keep):
+            server.best.update(states.module_state("kept/network", server.network))
+            server.best.update({f"kept/{name}": torch.stack(list(rows)) for name, rows in published.items()})
+        for name in setting.names:
+            yield Send(name, "best-round", keep)
     for name, leaf in zip(setting.names, leaves, strict=True):
         # Of the last step alone: earlier steps of a publication moved the server's own layers.
         yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
@@ -159,19 +167,6 @@ def hidden_of(setting: Setting, network: Combination, published: Mapping[str, Em
     with torch.no_grad():
         hidden: Tensor = network(_ready(setting, published, group))
     return hidden
-
-
-def _look(server: _Server, published: Mapping[str, Embeddings]) -> Program[None]:
-    """Send the hidden layer of validation nodes; keep the round, here and at the holders, if it validates best."""
-    setting = server.setting
-    group = VALIDATION if VALIDATION in published else TRAIN
-    yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, group))
-    keep = yield Receive(setting.label_holder, "kept-round", (1,))
-    if int(keep):
-        server.best.update(states.module_state("kept/network", server.network))
-        server.best.update({f"kept/{name}": torch.stack(list(rows)) for name, rows in published.items()})
-    for name in setting.names:
-        yield Send(name, "best-round", keep)
 
 
 def _finish(server: _Server) -> Program[None]:

@@ -87,30 +87,6 @@ def private_votes(
     return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))
 
 
-def _private_network(
-    features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
-) -> nn.Linear:
-    """Train on some rows; arguments as of `private_guesses`."""
-    columns = int(features.shape[1])
-    network = nn.Linear(columns + votes.shape[1], setting.classes)
-    # From zero: initial weights are public, and a first step from anywhere else would only be longer.
-    nn.init.zeros_(network.weight)
-    nn.init.zeros_(network.bias)
-    with torch.no_grad():
-        network.weight[:, columns:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
-    # Through the channel: otherwise randomized labels would be learnt as true ones.
-    channel = setting.label_channel
-    train_privately(
-        network,
-        _training_rows(features, votes, rows),
-        labels,
-        setting.of_person.schedule(len(rows)),
-        randomness=randomness,
-        loss=lambda logits, reported: local_network.label_losses(logits, reported, channel),
-    )
-    return network
-
-
 def private_classes(weight: Tensor, bias: Tensor, features: Features, votes: Tensor) -> Tensor:
     """Return the guesses of all, int64 [n], row by row: a person's reads no other row, and connections only by votes.
 
@@ -138,7 +114,23 @@ def private_guesses(
         labels: as reported, int64 [m].
         randomness: of batches, dither and noise.
     """
-    network = _private_network(features, votes, rows, labels, setting, randomness=randomness)
+    wide = int(features.shape[1])
+    network = nn.Linear(wide + votes.shape[1], setting.classes)
+    # From zero: initial weights are public, and a first step from anywhere else would only be longer.
+    nn.init.zeros_(network.weight)
+    nn.init.zeros_(network.bias)
+    with torch.no_grad():
+        network.weight[:, wide:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
+    # Through the channel: otherwise randomized labels would be learnt as true ones.
+    channel = setting.label_channel
+    train_privately(
+        network,
+        _training_rows(features, votes, rows),
+        labels,
+        setting.of_person.schedule(len(rows)),
+        randomness=randomness,
+        loss=lambda logits, reported: local_network.label_losses(logits, reported, channel),
+    )
     learned = {name: value.detach().clone() for name, value in network.state_dict().items()}
     return private_classes(learned["weight"], learned["bias"], features, votes), learned
 

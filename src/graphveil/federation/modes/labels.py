@@ -118,7 +118,13 @@ class LabelHead:
         Args:
             round: its number, from 1.
         """
-        loss = yield from self.train_with(setting, round)
+        loss = math.nan
+        for _ in range(setting.steps(round)):
+            # Shapes are stated: a server that sent more rows would have them trained on as labelled ones.
+            z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
+            # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
+            gradient, loss = self.step(z)
+            yield Send(setting.server, "hidden-gradient", gradient)
         if setting.looks(round):
             yield from self.judge(setting, round, loss)
 
@@ -164,34 +170,16 @@ class LabelHead:
         with torch.no_grad():
             self.predictions = torch.softmax(self._best_output(z), dim=1)
 
-    def train_with(self, setting: Setting, round: int) -> Program[float]:
-        """Answer the server's steps of one round; return the last one's loss.
-
-        Args:
-            round: its number, from 1.
-        """
-        loss = math.nan
-        for _ in range(setting.steps(round)):
-            # Shapes are stated: a server that sent more rows would have them trained on as labelled ones.
-            z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
-            # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
-            gradient, loss = self.step(z)
-            yield Send(setting.server, "hidden-gradient", gradient)
-        return loss
-
     def step(self, z: Tensor) -> tuple[Tensor, float]:
         """Train the last layer by one step on z [t, h] of those who train; return dL/dz [t, h] and the loss."""
         z.requires_grad_()
         self._optimiser.zero_grad()
-        error = self._loss(z, self.reported[self._rows])
+        error = label_loss(self._output(z), self.reported[self._rows], self._channel)
         error.backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
         if z.grad is None:
             raise RuntimeError("the loss does not depend on the hidden layer")
         return z.grad, float(error.detach())
-
-    def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
-        return label_loss(self._output(z), labels, self._channel)
 
     def training_labels(self, missing: int) -> Tensor:
         """Return the training labels as sent to other holders, int64 [n], `missing` for all other nodes."""
@@ -224,9 +212,7 @@ class LabelHead:
             logits: of all nodes, float32 [n, classes].
             round: its number, from 1.
         """
-        self._note(logits, round, float(self.loss(logits)))
-
-    def _note(self, logits: Tensor, round: int, loss: float) -> None:
+        loss = float(self.loss(logits))
         best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
         self.history.append(self._row(logits, round, loss))
         if _rank(self.history[-1]) > best:

@@ -150,7 +150,10 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
     if (final := party.final) is None:
-        weights = yield from _weights(exchange, multiplied, party)
+        step = ring.matmul(multiplied.e.T.contiguous(), party.a)
+        scale = _scale_of(setting, weights=True)
+        step = yield from truncate_shared(exchange.zero, step, exchange.key, scale, "weights")
+        weights = party.w + step
         final = Final((yield from multiplied_inputs(exchange, weights)), weights)
         party = replace(party, final=final)
         # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
@@ -307,23 +310,25 @@ def _receive_share(exchange: Exchange, label: str) -> Program[Tensor]:
     return share
 
 
-def _weights(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
-    """Return this holder's share of W, int64 [d, h], of the round that validated best."""
-    step = ring.matmul(multiplied.e.T.contiguous(), party.a)
-    scale = _scale_of(exchange.run.setting, weights=True)
-    step = yield from truncate_shared(exchange.zero, step, exchange.key, scale, "weights")
-    return party.w + step
-
-
 def multiplied_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
     """Return this holder's share of S^(K-1) X W, int64 [n, h].
 
     Args:
         weights: this holder's share of W, int64 [d, h].
     """
-    zero, key, walker, setting = exchange.zero, exchange.key, exchange.walker, exchange.run.setting
+    run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
+    setting, blocks = run.setting, run.setting.blocks
     scale = _scale_of(setting, weights=True)
-    y = yield from _inputs(exchange, weights)
+    mask = key.expand("weights of X", tuple(weights.shape))
+    f = weights - mask
+    for name in run.roster.other_holders:
+        yield Send(name, "masked-right", f[blocks[name]].contiguous())
+    total = weights[blocks[run.me]].clone()
+    for name in run.roster.other_holders:
+        total += yield Receive(name, "masked-right", tuple(total.shape))
+    mask[blocks[run.me]] = 0
+    # X_k (W_k + sum F) of its own columns, and E V of the others'; the server knows their masks and multiplies U V.
+    y = ring.matmul(exchange.x, total) + ring.matmul(exchange.inner, mask)
     y = yield from truncate_shared(zero, y, key, scale, "inputs")
     for walk in last_hops_of(setting, exchange.rows)[:-1]:
         y = yield from walker.product(walk, y)
@@ -344,18 +349,3 @@ def publish_rest(
     name = yield from name_publication(exchange.run.roster, round, commitment.to(y))
     z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
     yield Send(setting.server, "noisy-share", _noisy(exchange, publisher, REST, (round, name), z), name)
-
-
-def _inputs(exchange: Exchange, w: Tensor) -> Program[Tensor]:
-    """Return this holder's part of X W, int64 [n, h], from its share w of W [d, h]; the server has the rest."""
-    run, blocks = exchange.run, exchange.run.setting.blocks
-    mask = exchange.key.expand("weights of X", tuple(w.shape))
-    f = w - mask
-    for name in run.roster.other_holders:
-        yield Send(name, "masked-right", f[blocks[name]].contiguous())
-    total = w[blocks[run.me]].clone()
-    for name in run.roster.other_holders:
-        total += yield Receive(name, "masked-right", tuple(total.shape))
-    mask[blocks[run.me]] = 0
-    # X_k (W_k + sum F) of its own columns, and E V of the others'; the server knows their masks and multiplies U V.
-    return ring.matmul(exchange.x, total) + ring.matmul(exchange.inner, mask)

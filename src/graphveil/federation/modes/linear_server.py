@@ -75,7 +75,10 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
         yield Checkpoint(round, state)
     states.load_module("kept", network, training.best)
     if run.done <= setting.publications:
-        yield from _deal_rest(dealt, memory)
+        # The products of W, X W and its hops but the last, with A of the round that was kept.
+        weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
+        yield from deal_truncation(dealt.keys, weights, setting.protocol.bits, "weights")
+        yield from deal_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
         yield Checkpoint(setting.publications + 1, state)
     if run.done < setting.rounds:
         yield from _finish(dealt, network, memory)
@@ -165,12 +168,21 @@ def _train(training: _Training, round: int) -> Program[None]:
     z = opened[TRAIN].requires_grad_()
     yield from _steps(training, z, setting.steps(round))
     if setting.looks(round):
-        yield from _look(training, opened, used)
+        group = VALIDATION if VALIDATION in opened else TRAIN
+        seen = {name: rows.detach() for name, rows in opened.items()}
+        yield Send(setting.label_holder, "hidden", hidden_of(training.network, seen[group], seen[TRAIN], setting))
+        if int((yield Receive(setting.label_holder, "kept-round", (1,)))):
+            memory.best, memory.z = used, torch.cat(list(seen.values()))
+            training.best.update(states.module_state("kept", training.network))
     # Computed from the noisy opening and from labels as reported, so it costs nothing more.
     memory.velocity = setting.training.momentum * memory.velocity + (z.grad if z.grad is not None else 0.0)
     memory.a = bounded(memory.a - setting.training.shared_rate * memory.velocity.double(), setting)
     # After the last round, A of the round that was kept: holders save their shares of it before they publish with it.
-    yield from _send_share(dealt, memory.best if round == setting.publications else memory.a, f"A {round}")
+    words = _units(memory.best if round == setting.publications else memory.a, setting)
+    # In shares: rows of equal labels are alike, and all shares but any one are uniform together.
+    second = setting.names[1]
+    expanded = [key.expand(f"A {round}", tuple(words.shape)) for name, key in dealt.keys.items() if name != second]
+    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
 
 
 def opened_rows(setting: Setting, part: Tensor) -> Program[Tensor]:
@@ -205,18 +217,6 @@ def _steps(training: _Training, z: Tensor, steps: int) -> Program[None]:
         training.optimiser.step()
 
 
-def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Program[None]:
-    """Send the hidden layer of validation nodes; keep the round if it validates best so far."""
-    setting, memory = training.dealt.run.setting, training.memory
-    group = VALIDATION if VALIDATION in opened else TRAIN
-    z = {name: rows.detach() for name, rows in opened.items()}
-    yield Send(setting.label_holder, "hidden", hidden_of(training.network, z[group], z[TRAIN], setting))
-    keep = yield Receive(setting.label_holder, "kept-round", (1,))
-    if int(keep):
-        memory.best, memory.z = used, torch.cat(list(z.values()))
-        training.best.update(states.module_state("kept", training.network))
-
-
 def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
     """Return the last hidden layer of some rows, float32 [., h].
 
@@ -230,13 +230,6 @@ def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setti
     with torch.no_grad():
         hidden: Tensor = network(z, _noise(setting), trained)
     return hidden
-
-
-def _send_share(dealt: _Dealt, a: Tensor, label: str) -> Program[None]:
-    """Share A among all holders: rows of equal labels are alike, and all shares but any one are uniform together."""
-    second, words = dealt.run.setting.names[1], _units(a, dealt.run.setting)
-    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.items() if name != second]
-    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
 
 
 def _units(a: Tensor, setting: Setting) -> Tensor:
@@ -258,14 +251,6 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
     return torch.trunc(a * min(1.0, longest / max(float(a.norm()), 1e-300)) / unit) * unit
 
 
-def _deal_rest(dealt: _Dealt, memory: _Memory) -> Program[None]:
-    """Take part in the products of W, X W and its hops but the last, with A of the round that was kept."""
-    setting = dealt.run.setting
-    weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
-    yield from deal_truncation(dealt.keys, weights, setting.protocol.bits, "weights")
-    yield from deal_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
-
-
 def deal_inputs(
     setting: Setting, rows: Rows, keys: Mapping[str, MaskKey], parts: Mapping[str, Tensor]
 ) -> Program[None]:
@@ -275,7 +260,16 @@ def deal_inputs(
         rows: which are opened.
         parts: of each product, by name.
     """
-    yield from deal_truncation(keys, _input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
+    # sum_k U_k sum_{j != k} V_j of the blocks of X and W.
+    first = hops_of(setting, rows)[0]
+    shape = (setting.columns, setting.model.width)
+    weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
+    product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
+    for name in setting.names:
+        own = setting.blocks[name]
+        theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
+        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, own].contiguous(), theirs)
+    yield from deal_truncation(keys, product, setting.protocol.bits, "inputs")
     for walk in last_hops_of(setting, rows)[:-1]:
         yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)
 
@@ -291,19 +285,6 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
         if len(here):
             hidden[here] = hidden_of(network, z[group], z[TRAIN], setting)
     yield Send(setting.label_holder, "hidden", hidden)
-
-
-def _input_masks(setting: Setting, rows: Rows, keys: Mapping[str, MaskKey]) -> Tensor:
-    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h]."""
-    first = hops_of(setting, rows)[0]
-    shape = (setting.columns, setting.model.width)
-    weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
-    product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
-    for name in setting.names:
-        own = setting.blocks[name]
-        theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
-        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, own].contiguous(), theirs)
-    return product
 
 
 def _snapshot(training: _Training) -> dict[str, Tensor]:

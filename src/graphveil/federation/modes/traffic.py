@@ -215,7 +215,13 @@ def _sums_sent(setting: Setting, nodes: int, rows: int, validation: int) -> Iter
     server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
     second, holders = setting.names[1], setting.names
     yield from _session(setting, nodes)
-    yield from _linear_set_up(setting, nodes, rows, validation)
+    yield from _announced(setting, rows, validation)
+    hops = setting.model.hops - 1
+    for name, other in _pairs(holders):
+        yield Flow(ONCE, "masked-right", name, other, (nodes * hops * d + d * width) * WORD)
+        yield Flow(ONCE, "masked-left", name, other, m * (d + rows) * WORD)
+    for numbers in (*[nodes * d] * hops, m * d, m * rows):
+        yield from _truncation(setting, ONCE, numbers)
     for name, other in _pairs(holders):
         yield Flow(ROUND, "seal", name, other, SEAL)
     yield from _layers(setting, rows)
@@ -337,40 +343,13 @@ def ways_of(setting: Setting, nodes: int) -> dict[str, int]:
 
 
 def _rows_trips(setting: Setting) -> int:
-    """Return how many messages of a run wait for each other, in modes "individual" and "paper"."""
     once, publication = (6, 6) if setting.mode.opens_layer else (4, 3)
     return once + publication * setting.publications + _answered(setting)
 
 
-def _sums_trips(setting: Setting) -> int:
-    """Return the same in mode "shared-linear"."""
-    return 15 + _hop_trips(setting, 4, 2) + 3 * setting.publications + _answered(setting)
-
-
-def _guesses_trips(setting: Setting) -> int:
-    """Return the same in mode "guesses", of a run or a prediction."""
-    return 3
-
-
 def _shares_trips(setting: Setting) -> int:
-    """Return the same in mode "all-shares"."""
     each = all_shares.counted(setting, 1, 1, 0)
     return _SET_UP + each.trips * setting.publications + 2 * setting.looked + each.last_trips
-
-
-def _rows_trips_later(setting: Setting) -> int:
-    """Return the same of a prediction, in modes "individual" and "paper"."""
-    return 7 if setting.mode.opens_layer else 4
-
-
-def _sums_trips_later(setting: Setting) -> int:
-    """Return the same of a prediction, in mode "shared-linear"."""
-    return 9 + _hop_trips(setting, 2, 1)
-
-
-def _shares_trips_later(setting: Setting) -> int:
-    """Return the same of a prediction, in mode "all-shares"."""
-    return _SET_UP + len(all_shares.opened_sizes(setting, 1, 1).trips)
 
 
 def _answered(setting: Setting) -> int:
@@ -383,7 +362,17 @@ def _hop_trips(setting: Setting, each: int, more: int) -> int:
     return setting.model.hops * (each + more * (len(setting.names) > PARTIES[0]))
 
 
-ROWS = Sizes(_rows_sent, _rows_sent_later, _rows_trips, _rows_trips_later)
-SUMS = Sizes(_sums_sent, _sums_sent_later, _sums_trips, _sums_trips_later)
-GUESSES = Sizes(_guesses_sent, _guesses_sent_later, _guesses_trips, _guesses_trips)
-SHARES = Sizes(_shares_sent, _shares_sent_later, _shares_trips, _shares_trips_later)
+ROWS = Sizes(_rows_sent, _rows_sent_later, _rows_trips, lambda setting: 7 if setting.mode.opens_layer else 4)
+SUMS = Sizes(
+    _sums_sent,
+    _sums_sent_later,
+    lambda setting: 15 + _hop_trips(setting, 4, 2) + 3 * setting.publications + _answered(setting),
+    lambda setting: 9 + _hop_trips(setting, 2, 1),
+)
+GUESSES = Sizes(_guesses_sent, _guesses_sent_later, lambda setting: 3, lambda setting: 3)
+SHARES = Sizes(
+    _shares_sent,
+    _shares_sent_later,
+    _shares_trips,
+    lambda setting: _SET_UP + len(all_shares.opened_sizes(setting, 1, 1).trips),
+)

@@ -167,7 +167,9 @@ class AdmissionProxy:
         until = 0.0
         while not (self._closing and (not self._pairs or time.monotonic() > until)):
             self._listen(not self._closing and time.monotonic() >= self._resumes)
-            for key, events in self._selector.select(self._timeout()):
+            calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
+            # No timer while nothing happens: a run can last for days, and an idle door should cost nothing.
+            for key, events in self._selector.select(None if calm and not self._replaced else _TIDY):
                 if isinstance(key.data, _End):
                     self._serve(key.data, events)
                 elif key.fileobj is self._woken:
@@ -184,11 +186,6 @@ class AdmissionProxy:
         self._selector.close()
         for end in (self._wake, self._woken):
             end.close()
-
-    def _timeout(self) -> float | None:
-        calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
-        # No timer while nothing happens: a run can last for days, and an idle door should cost nothing.
-        return None if calm and not self._replaced else _TIDY
 
     def _wake_up(self) -> None:
         with contextlib.suppress(OSError):  # it is closed
@@ -208,10 +205,9 @@ class AdmissionProxy:
         while self._replaced:
             self._drop(self._replaced.popleft())
         now = time.monotonic()
-        if now < self._tidied + _TIDY:
-            return
-        self._tidied = now
-        self._drop_all(pair for pair in self._pairs if _late(pair, now))
+        if now >= self._tidied + _TIDY:
+            self._tidied = now
+            self._drop_all(pair for pair in self._pairs if _late(pair, now))
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -291,34 +287,29 @@ class AdmissionProxy:
 
     def _enter(self, pair: _Pair) -> None:
         """Connect a stranger that has said hello to the server inside."""
-        name, there = self._connected()
-        pair.name, pair.inside, pair.since = name, _End(there, pair), time.monotonic()
+        inside = socket.socket(socket.AF_INET if self._port else socket.AF_UNIX)
+        try:
+            if self._port:
+                inside.connect(("127.0.0.1", self._port))
+                inside.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                name = str(inside.getsockname()[1])
+            else:
+                name = f"c{next(self._names)}"
+                inside.bind(self._place(name))
+                inside.setblocking(False)  # if the server does not accept, this stranger is not let in
+                inside.connect(self._place("server"))
+                Path(self._place(name)).unlink()
+            inside.setblocking(False)
+        except OSError:
+            inside.close()
+            raise
+        pair.name, pair.inside, pair.since = name, _End(inside, pair), time.monotonic()
         with self._lock:
             # Noted before the first byte is relayed: the server asks `knows` as soon as it has a greeting.
             self._inside[name] = pair
         self._watch(pair.inside)
         self._send(pair.inside, pair.hello)
         pair.hello = b""
-
-    def _connected(self) -> tuple[str, socket.socket]:
-        """Return a connection to the server inside and the name by which the server knows it."""
-        there = socket.socket(socket.AF_INET if self._port else socket.AF_UNIX)
-        try:
-            if self._port:
-                there.connect(("127.0.0.1", self._port))
-                there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                name = str(there.getsockname()[1])
-            else:
-                name = f"c{next(self._names)}"
-                there.bind(self._place(name))
-                there.setblocking(False)  # if the server does not accept, this stranger is not let in
-                there.connect(self._place("server"))
-                Path(self._place(name)).unlink()
-            there.setblocking(False)
-        except OSError:
-            there.close()
-            raise
-        return name, there
 
     def _place(self, name: str) -> str:
         return str(Path(self._folder.name) / name)
@@ -345,7 +336,13 @@ class AdmissionProxy:
         if size == 0:
             self._ended(end)
         elif other is None:
-            self._take_hello(pair, bytes(self._buffer[:size]))
+            pair.hello += bytes(self._buffer[:size])
+            length = int.from_bytes(pair.hello[3:5], "big")
+            if not pair.hello.startswith(_HANDSHAKE_RECORD[: len(pair.hello)]) or length > _LONGEST_RECORD:
+                self._drop(pair)
+            else:
+                pair.whole = len(pair.hello) >= 5 + max(length, 1)
+                self._watch(pair.outside)
         else:
             if pair.party is None:
                 if end is pair.outside and pair.server_spoke and not pair.answered:
@@ -353,15 +350,6 @@ class AdmissionProxy:
                 pair.server_spoke |= end is pair.inside
             if not other.ended:
                 self._send(other, self._buffer[:size])
-
-    def _take_hello(self, pair: _Pair, data: bytes) -> None:
-        pair.hello += data
-        size = int.from_bytes(pair.hello[3:5], "big")
-        if not pair.hello.startswith(_HANDSHAKE_RECORD[: len(pair.hello)]) or size > _LONGEST_RECORD:
-            self._drop(pair)
-        else:
-            pair.whole = len(pair.hello) >= 5 + max(size, 1)
-            self._watch(pair.outside)
 
     def _send(self, end: _End, data: bytes | memoryview) -> None:
         """Send pending bytes, then `data`; while bytes are pending, the other end is not read."""

@@ -284,7 +284,7 @@ class Links:
         """Note why a stream failed; a refusal ends the run, anything else may pass."""
         if self._closing.is_set():
             return
-        code, reason = error.code().name, _line(error.details())
+        code, reason = error.code().name, " ".join((error.details() or "no reason given").split())[:300]
         if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
             self.monitor.end(PeerError(f"refused this party: {reason}", where=peer.name))
         elif "CERTIFICATE_VERIFY_FAILED" in reason:
@@ -292,20 +292,17 @@ class Links:
         elif "Connection refused" in reason:
             self._refuse(peer, f"no answer at {peer.address} yet")
         elif reason.startswith(_BEFORE_A_WORD) and reason.endswith(": Socket closed"):
-            self._shut_out(peer)
+            # The peer's own certificate is right: it closed the connection on seeing this party's.
+            self._hung_up[peer.name] += 1
+            why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
+            self._refuse(peer, why)
+            if self._hung_up[peer.name] >= _ENOUGH_TIMES:
+                self.monitor.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
             return
         elif "andshake" in reason or "reset by peer" in reason:
             self._refuse(peer, "closes connections before the greeting")
         self._hung_up[peer.name] = 0
         self._too_large(peer, error)
-
-    def _shut_out(self, peer: Peer) -> None:
-        """Note that the peer, whose own certificate is right, closed the connection on seeing this party's."""
-        self._hung_up[peer.name] += 1
-        why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
-        self._refuse(peer, why)
-        if self._hung_up[peer.name] >= _ENOUGH_TIMES:
-            self.monitor.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
 
     def _too_large(self, peer: Peer, error: Any) -> None:
         code = getattr(error, "code", None)
@@ -366,7 +363,3 @@ def first_message(call: Iterator[bytes], seconds: float) -> bytes:
         if answer.done():
             raise
         raise WireError(f"takes connections and has said nothing for {seconds:g} s") from error
-
-
-def _line(text: str | None) -> str:
-    return " ".join((text or "no reason given").split())[:300]

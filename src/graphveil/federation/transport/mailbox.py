@@ -280,7 +280,12 @@ class Mailbox:
             if frame.session != self._session:
                 return None  # of a session that is over
             if frame.type == wire.ACK:
-                self._acknowledge(frame.number)
+                # Only a faulty peer acknowledges what it cannot have read.
+                if frame.number >= self._next:
+                    raise wire.WireError("an acknowledgement of a message never sent", where=self._ends.name)
+                while self._unacknowledged and self._unacknowledged[0].number <= frame.number:
+                    self._out -= self._unacknowledged.popleft().bytes
+                self._monitor.lock.notify_all()
             elif frame.type == wire.DATA and frame.number < self._expected:
                 self._acknowledged = min(self._acknowledged, self._expected - 2)  # it was lost: say it again
                 self._monitor.lock.notify_all()
@@ -289,14 +294,6 @@ class Mailbox:
             else:
                 raise wire.WireError("a second greeting", where=ends.name)
         return None
-
-    def _acknowledge(self, number: int) -> None:
-        # Only a faulty peer acknowledges what it cannot have read.
-        if number >= self._next:
-            raise wire.WireError("an acknowledgement of a message never sent", where=self._ends.name)
-        while self._unacknowledged and self._unacknowledged[0].number <= number:
-            self._out -= self._unacknowledged.popleft().bytes
-        self._monitor.lock.notify_all()
 
     def _take(self, frame: wire.Frame) -> None:
         # gRPC keeps the order within a stream, so a gap is a fault, not a delay.

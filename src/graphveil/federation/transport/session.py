@@ -132,7 +132,10 @@ class Session:
                 self._stopped = True  # by another party, which has told everybody
                 monitor.end(PeerError(f"stopped: {why}", where=name, remedy="see its own output"))
             elif "saved" in word:
-                self._note_saved(name, word)
+                if word.get("of") == self._session:
+                    self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
+                    if "again" in word:  # it may have missed what this one has saved
+                        self._send_control({"saved": self._saved[self._me], "of": self._session}, name)
             elif "started" in word and self._leads and word["started"] == self._going:
                 self._send_control({"go": self._going}, name)
             elif "call" in word and name == self._server and word["call"] != self._nonce:
@@ -304,22 +307,6 @@ class Session:
         for peer in (name,) if name is not None else self._peers:
             self._open().mail[peer].control(word)
 
-    def _note_saved(self, name: str, word: Mapping[str, Any]) -> None:
-        """Note that a party has saved a round; who repeats it may have missed what this one has saved, and is told."""
-        if word.get("of") == self._session:
-            self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
-            if "again" in word:
-                self._send_control({"saved": self._saved[self._me], "of": self._session}, name)
-
-    def _save(self, effect: Checkpoint) -> None:
-        # On disk before "saved" is sent: other parties publish on the strength of that word.
-        self._store.save(effect.round, effect.state())
-        with self._open().monitor.lock:
-            self._saved[self._me] = effect.round
-        # To everybody and not through the server: on a slow line each way of each round counts.
-        self._send_control({"saved": effect.round, "of": self._session})
-        self._progress(Progress(effect.round, 0, "train", effect.epsilon))
-
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
         """Before a priced message: wait until all have saved the round before, and note the publication. Raises
         BudgetError: the round was published before under another name, and so with other data.
@@ -382,7 +369,13 @@ class Session:
                     self._remember(_entry(round + 1, effect.sender, self._me, kind, body), body)
                 elif isinstance(effect, Checkpoint):
                     round = saved = effect.round
-                    self._save(effect)
+                    # On disk before "saved" is sent: other parties publish on the strength of that word.
+                    self._store.save(effect.round, effect.state())
+                    with self._open().monitor.lock:
+                        self._saved[self._me] = effect.round
+                    # To everybody and not through the server: on a slow line each way of each round counts.
+                    self._send_control({"saved": effect.round, "of": self._session})
+                    self._progress(Progress(effect.round, 0, "train", effect.epsilon))
         finally:
             program.close()
 
@@ -390,7 +383,15 @@ class Session:
         """Leave when all have finished, so that no party that must restart is left alone."""
         if self._leads:
             self._gather({"ask": self._nonce}, "finished")
-            self._bid_farewell()
+            # For some seconds: a party that misses it has finished anyway.
+            patience, self._patience = self._patience, min(self._patience, 3.0)
+            self._open().leave()
+            try:
+                self._gather({"over": self._nonce}, "left")
+            except (PeerError, SessionOver):
+                pass
+            finally:
+                self._patience = patience
             return
         last_heard = time.monotonic()
         while True:
@@ -412,17 +413,6 @@ class Session:
             elif "call" in word and word["call"] != self._nonce:
                 self._controls_in.appendleft((self._server, word))
                 raise SessionOver
-
-    def _bid_farewell(self) -> None:
-        """Announce the end until all have answered, for some seconds: a party that misses it has finished anyway."""
-        patience, self._patience = self._patience, min(self._patience, 3.0)
-        self._open().leave()
-        try:
-            self._gather({"over": self._nonce}, "left")
-        except (PeerError, SessionOver):
-            pass
-        finally:
-            self._patience = patience
 
 
 def _why(error: Exception) -> str:
