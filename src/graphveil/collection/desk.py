@@ -164,7 +164,8 @@ class Desk:
                 raise InputError("nobody has enrolled", remedy="serve the collection and hand out its tokens first")
             # After a crash an epoch may be open without a signed opening: it keeps its nonce, since another one would
             # assign some people new coordinates.
-            if not status["open"] or self._signed_epoch(store) == status["epoch"]:
+            signed = store.setting("opening")
+            if not status["open"] or (signed is not None and Opening.of(signed, task).epoch == status["epoch"]):
                 store.open_epoch(secrets.token_bytes(16))
             nonces = store.nonces()
             store.keep("opening", signed_opening(task, nonces, signer))
@@ -294,10 +295,6 @@ class Desk:
             # Without the address, which may hold a password.
             reason = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise InputError(f"the database cannot be used ({reason})", where=str(self.folder)) from error
-
-    def _signed_epoch(self, store: Store) -> int:
-        data = store.setting("opening")
-        return 0 if data is None else Opening.of(data, store.task()).epoch
 
 
 def unsigned(folder: Path) -> InputError:

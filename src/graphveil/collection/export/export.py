@@ -181,7 +181,10 @@ def read_export(folder: Path) -> Collected:
         require_distinct(ids)
     with _reading(folder / "collection.json") as path:
         facts = json.loads(path.read_text(encoding="utf-8"))
-        epochs = _epochs(facts, task)
+        _require(isinstance(facts, dict) and facts.get("standard") == VERSION, "is no description of a collection")
+        _require(facts.get("task") == task.hash.hex(), "belongs to another task")
+        epochs = tuple((bytes.fromhex(epoch["nonce"]), bytes.fromhex(epoch["hash"])) for epoch in facts["epochs"])
+        _require(bool(epochs), "holds no epoch")
     with _reading(folder / "reports.npz") as path:
         last, leaves = _arrays(path, task)
         bodies = Bodies(task, np.unpackbits(last.bodies, axis=1), last.numbers)
@@ -216,14 +219,6 @@ def _unusable(path: Path, what: str) -> DataError:
 def _require(holds: bool, what: str) -> None:
     if not holds:
         raise DataError(what)
-
-
-def _epochs(facts: Any, task: Task) -> Epochs:
-    _require(isinstance(facts, dict) and facts.get("standard") == VERSION, "is no description of a collection")
-    _require(facts.get("task") == task.hash.hex(), "belongs to another task")
-    epochs = tuple((bytes.fromhex(epoch["nonce"]), bytes.fromhex(epoch["hash"])) for epoch in facts["epochs"])
-    _require(bool(epochs), "holds no epoch")
-    return epochs
 
 
 def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:

@@ -112,7 +112,12 @@ class Received:
         digits, overflow = counts.thresholds
         theirs = [*degree[1].digits, degree[1].overflow, degree[1].lowest, degree[1].highest]
         self._require_law([*digits, overflow, *counts.ends], theirs)
-        return _of_both(epsilon, counts.epsilon, field.mode, mechanism)
+        share = counts.epsilon / (epsilon + counts.epsilon)
+        total = max(epsilon / (1 - share), counts.epsilon / share)
+        # Never below what devices have paid: a product of floats may fall short of its exact value.
+        while total * share < counts.epsilon or total * (1 - share) < epsilon:
+            total = math.nextafter(total, math.inf)
+        return LinkPrivacy(total, field.mode, mechanism, share)
 
     def answered(self) -> Mapping[str, BoolArray]:
         """Return who answered each field [n], by its kind."""
@@ -246,16 +251,6 @@ class Received:
         """Return a field with its place in the task, or None where the task does not ask for it."""
         matches = ((place, field) for place, field in enumerate(self.collected.task.fields) if isinstance(field, kind))
         return next(matches, None)
-
-
-def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPrivacy:
-    """Return the budget with the parts of lists and degree, or above them by a float's last digit."""
-    share = degree / (lists + degree)
-    total = max(lists / (1 - share), degree / share)
-    # Never below what devices have paid: a product of floats may fall short of its exact value.
-    while total * share < degree or total * (1 - share) < lists:
-        total = math.nextafter(total, math.inf)
-    return LinkPrivacy(total, mode, mechanism, share)
 
 
 def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

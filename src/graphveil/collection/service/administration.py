@@ -145,7 +145,12 @@ class Administration:
         with partial_folder(beside / "export", own=True) as partial:
             with _now():
                 export(self._store, partial / "collected")
-            packed = _zipped(partial).open("rb")
+            zipped = partial / "collected.zip"
+            # Noise cannot be compressed.
+            with zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED) as file:
+                for name in FILES:
+                    file.write(partial / "collected" / name, f"collected/{name}")
+            packed = zipped.open("rb")
         named = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
         return StreamingResponse(_parts(packed), media_type="application/zip", headers=named)
 
@@ -181,15 +186,6 @@ def _parts(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while part := file.read(1 << 20):
             yield part
-
-
-def _zipped(folder: Path) -> Path:
-    packed = folder / "collected.zip"
-    # Noise cannot be compressed.
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
-        for name in FILES:
-            file.write(folder / "collected" / name, f"collected/{name}")
-    return packed
 
 
 @dataclass(frozen=True)
@@ -278,20 +274,15 @@ def training(task: Task, folder: Path) -> list[str]:
     Args:
         folder: of the export.
     """
-    data, more = shlex.quote(str(folder)), {True: " --edges edges.parquet", False: ""}
-    return [f"graphveil train {method} {data}{more[edges]} --out {method}-run" for method, edges in _methods(task)]
-
-
-def _methods(task: Task) -> Iterator[tuple[str, bool]]:
-    """Yield the methods that read the fields of a task, and whether they read public edges."""
     # Imported here: training loads far more than collecting.
     from graphveil.collection.export.learning import LABELS_ALONE, WITH_FEATURES, WITH_LISTS
 
     kinds = {task_field.kind for task_field in task.fields}
     if "label" not in kinds or "degree" in kinds:
-        return
+        return []
     names = WITH_LISTS if "links" in kinds else WITH_FEATURES if "features" in kinds else LABELS_ALONE
-    yield from ((name, names is not WITH_LISTS) for name in names)
+    data = shlex.quote(str(folder)) + ("" if names is WITH_LISTS else " --edges edges.parquet")
+    return [f"graphveil train {method} {data} --out {method}-run" for method in names]
 
 
 def _explained(code: str) -> Mapping[str, str]:

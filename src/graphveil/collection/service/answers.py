@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -82,21 +82,17 @@ _GAUGES = {
 
 def exposition(status: Mapping[str, Any]) -> str:
     """Return the counters of a collection, from `Store.status`."""
-    return "".join(f"{line}\n" for line in _lines(status))
-
-
-def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    lines = []
     for name, meaning in _GAUGES.items():
-        yield from _head(name, "gauge", meaning)
-        yield f"graphveil_{name} {int(status[name])}"
-    yield from _head("refused_total", "counter", "Refused reports, enrolments, and requests that hold none, by code.")
+        lines += [*_head(name, "gauge", meaning), f"graphveil_{name} {int(status[name])}"]
+    lines += _head("refused_total", "counter", "Refused reports, enrolments, and requests that hold none, by code.")
     for code, count in sorted(status["refused"].items()):
-        yield f'graphveil_refused_total{{code="{escaped(code)}"}} {count}'
+        lines.append(f'graphveil_refused_total{{code="{escaped(code)}"}} {count}')
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
-    yield f"# HELP graphveil_{name} {meaning}"
-    yield f"# TYPE graphveil_{name} {kind}"
+def _head(name: str, kind: str, meaning: str) -> list[str]:
+    return [f"# HELP graphveil_{name} {meaning}", f"# TYPE graphveil_{name} {kind}"]
 
 
 def escaped(text: str) -> str:

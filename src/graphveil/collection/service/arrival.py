@@ -45,7 +45,9 @@ def forget(store: Store, small: int = SMALL) -> bool:
 
 def _forgotten(store: Store, small: int) -> bool:
     # Counted before the rewrite: what comes meanwhile is left for the next time.
-    closed, came = str(len(store.closed())), _came(store)
+    closed = str(len(store.closed()))
+    with store.reader.connect() as connection:
+        came = int(connection.execute(select(func.sum(COUNTS.c.count))).scalar() or 0)
     mark = f"{closed} {came}".encode()
     before = store.setting(_MARK) or b"0 0"
     if before == mark:
@@ -56,11 +58,6 @@ def _forgotten(store: Store, small: int) -> bool:
     rewrite(store.engine, in_memory=size <= small)
     store.keep(_MARK, mark)
     return True
-
-
-def _came(store: Store) -> int:
-    with store.reader.connect() as connection:
-        return int(connection.execute(select(func.sum(COUNTS.c.count))).scalar() or 0)
 
 
 @dataclass

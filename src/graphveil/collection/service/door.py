@@ -129,10 +129,6 @@ class Door:
             if message["type"] == "http.disconnect" or not message.get("more_body", False):
                 return bytes(body)
             if not judged and len(body) >= self.size:
-                judged = True
-                await self._judge(scope, bytes(body[: self.size]))
-
-    async def _judge(self, scope: Scope, report: bytes) -> None:
-        server = scope.get("extensions", {}).get(PROVEN)
-        if server is not None and await asyncio.to_thread(self.proves, report):
-            server["call"]()
+                judged, server = True, scope.get("extensions", {}).get(PROVEN)
+                if server is not None and await asyncio.to_thread(self.proves, bytes(body[: self.size])):
+                    server["call"]()

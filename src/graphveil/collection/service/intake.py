@@ -200,7 +200,13 @@ class Group:
 
     def _run(self) -> None:
         while True:
-            group = self._next()
+            group: list[_Waiting] = []
+            with self._changed:
+                while not self._waiting and not self._ended:
+                    self._changed.wait()
+                while self._waiting and _fits(group, self._waiting[0]):
+                    group.append(self._waiting.popleft())
+                self._waiting_bytes -= sum(request.bytes for request in group)
             if not group:
                 return
             try:
@@ -214,16 +220,6 @@ class Group:
             for request in group:
                 _tell(request, answers[at : at + len(request.reports)], None)
                 at += len(request.reports)
-
-    def _next(self) -> list[_Waiting]:
-        with self._changed:
-            while not self._waiting and not self._ended:
-                self._changed.wait()
-            group: list[_Waiting] = []
-            while self._waiting and _fits(group, self._waiting[0]):
-                group.append(self._waiting.popleft())
-            self._waiting_bytes -= sum(request.bytes for request in group)
-            return group
 
 
 def _fits(group: list[_Waiting], request: _Waiting) -> bool:

@@ -110,7 +110,15 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     schemas = {name: entry for name, entry in document["components"]["schemas"].items() if name not in _FRAMEWORKS}
     schemas |= {entry.__name__: entry.model_json_schema() for entry in (models.Answers, models.Problem)}
-    paths["/reports"] = {"post": _reports()}
+    schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}
+    stored = {
+        "200": {"description": "Stored before, or a code for each of many reports", "content": schema},
+        "201": {"description": "Stored", "content": schema},
+    }
+    refused = {str(status): response for status, response in refusals(_REPORTS).items()}
+    body = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
+    described = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
+    paths["/reports"] = {"post": {**described, "operationId": _name("POST /reports"), "responses": stored | refused}}
     return {**document, "paths": paths, "components": {**document["components"], "schemas": schemas}}
 
 
@@ -120,18 +128,6 @@ def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
         **operation,
         "responses": {code: response for code, response in operation["responses"].items() if code != "422"},
     }
-
-
-def _reports() -> dict[str, Any]:
-    schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}
-    stored = {
-        "200": {"description": "Stored before, or a code for each of many reports", "content": schema},
-        "201": {"description": "Stored", "content": schema},
-    }
-    refused = {str(status): response for status, response in refusals(_REPORTS).items()}
-    body = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
-    described = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
-    return {**described, "operationId": _name("POST /reports"), "responses": stored | refused}
 
 
 def _refusal(codes: tuple[str, ...]) -> dict[str, Any]:

@@ -153,7 +153,11 @@ class Collector:
             self.tally.add(code)
             await Refused(code).answer()(scope, receive, send)
         else:
-            await self._answered(scope, receive, send)
+            try:
+                await self.app(scope, receive, send)
+            except Exception as error:
+                # It was answered. The server would log its message, which may quote what somebody sent.
+                write_down(error)
 
     async def _is_asked(self, host: str | None) -> bool:
         if host is None or is_host(host, self._hosts):
@@ -165,27 +169,19 @@ class Collector:
             self._hosts.add(host)
         return host == linked
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self.app(scope, receive, send)
-        except Exception as error:
-            # It was answered. The server would log its message, which may quote what somebody sent.
-            write_down(error)
-
     def _turned_away(self, scope: Scope) -> str | None:
         """Return the code of a request that is refused before it is processed, else None."""
-        if _too_large(scope):
+        # The framework reads a body of any size to its end; in chunks, the size is not declared.
+        chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+        if chunked or said_size(scope) > _LARGEST:
             return "too-large"
         # These have limits of their own, or need a token whose guesses have one: a crowd behind the same address does
         # not lock the organiser out.
         if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
             return None
-        return None if self._visits.take(scope["client"][0], self._price(scope["path"])) else "too-often"
-
-    def _price(self, path: str) -> float:
-        """Return how many visits a request costs: for the longest list a full bucket, and no more."""
-        more = self.task.people // IDS_A_VISIT if path == "/ids" else 0
-        return min(1.0 + more, self._visits.size)
+        # For the longest list a full bucket, and no more.
+        more = self.task.people // IDS_A_VISIT if scope["path"] == "/ids" else 0
+        return None if self._visits.take(scope["client"][0], min(1.0 + more, self._visits.size)) else "too-often"
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
@@ -259,25 +255,22 @@ class Collector:
 
     def _enrol(self, enrolling: Enrolling, request: Request) -> dict[str, int]:
         try:
-            return self._enrolled(enrolling, request)
+            if not self._enrolling.take(request.client.host if request.client else ""):
+                raise Refused("too-often")
+            try:
+                token, key = bytes.fromhex(enrolling.token), bytes.fromhex(enrolling.key)
+            except ValueError:
+                raise Refused("bad-enrolment") from None
+            if len(key) != 32:
+                raise Refused("bad-enrolment")
+            enrolment = self.store.enrol(self.task, token, key)
+            # The same answer for an unknown token and for somebody else's: a guesser learns nothing.
+            if enrolment is None:
+                raise Refused("bad-token")
+            return {"number": enrolment.number, "joined": enrolment.joined}
         except Refused as error:
             self.tally.add(error.code)
             raise
-
-    def _enrolled(self, enrolling: Enrolling, request: Request) -> dict[str, int]:
-        if not self._enrolling.take(request.client.host if request.client else ""):
-            raise Refused("too-often")
-        try:
-            token, key = bytes.fromhex(enrolling.token), bytes.fromhex(enrolling.key)
-        except ValueError:
-            raise Refused("bad-enrolment") from None
-        if len(key) != 32:
-            raise Refused("bad-enrolment")
-        enrolment = self.store.enrol(self.task, token, key)
-        # The same answer for an unknown token and for somebody else's: a guesser learns nothing.
-        if enrolment is None:
-            raise Refused("bad-token")
-        return {"number": enrolment.number, "joined": enrolment.joined}
 
     def _metrics(self) -> Response:
         # Anybody may request it: where counting takes long, it happens at most a tenth of the time.
@@ -292,12 +285,6 @@ class Collector:
 def room_at(folder: Path) -> Callable[[], bool]:
     """Return a function that says whether the disk of the database's folder has room for more."""
     return lambda: shutil.disk_usage(folder).free > RESERVE
-
-
-def _too_large(scope: Scope) -> bool:
-    # The framework reads a body of any size to its end; in chunks, the size is not declared.
-    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
-    return chunked or said_size(scope) > _LARGEST
 
 
 def _refuse(_: Request, error: Exception) -> Response:

@@ -271,11 +271,21 @@ class _Stage:
             # All enrol before the first answer, as in a real collection: the nonce is drawn after the last token.
             devices += self._enrolled(task, nodes, clients, len(devices))
             if epoch:
-                counts["changed"] += self._change(lives, devices, epoch)
+                # Some of those who took part before get the values of somebody else.
+                draws = Random(self.cast.seed + 1000 * epoch)
+                for device in devices:
+                    if device.joined <= epoch and draws.random() < self.cast.changed:
+                        lives[device.node] = draws.randrange(len(lives))
+                        counts["changed"] += 1
             self.desk.open()
             counts += self._answered(task, devices, lives, epoch)
             hash = self.desk.close()["hash"]
-        return _totals(counts, clients, len(devices), self.cast) | {"hash": hash}
+        by = {client.name: counts[f"by {client.name}"] for client in clients}
+        # With several epochs a person may answer one and not the next: the export says how many never answered.
+        often = {"epochs": self.cast.epochs, "changed": counts["changed"]}
+        more = {"dropped": len(devices) - sum(by.values())} if self.cast.epochs == 1 else often
+        answers = {"answered": counts["accepted"], "again": counts["again"]}
+        return {"enrolled": len(devices), **more, **answers, "clients": by, "hash": hash}
 
     def _arrivals(self, people: int) -> list[list[int]]:
         chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
@@ -296,22 +306,18 @@ class _Stage:
             yield Device(node, number, joined, clients[(before + place) % len(clients)], key)
             self.tell(Progress(place + 1, len(nodes), "enrolling"))
 
-    def _change(self, lives: dict[int, int], devices: Sequence[Device], epoch: int) -> int:
-        """Give some of those who took part before the values of somebody else; return how many."""
-        draws, changed = Random(self.cast.seed + 1000 * epoch), 0
-        for device in devices:
-            if device.joined <= epoch and draws.random() < self.cast.changed:
-                lives[device.node] = draws.randrange(len(lives))
-                changed += 1
-        return changed
-
     def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
         opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
         kinds, counts = [task_field.kind for task_field in task.fields], Counter[str]()
         for index, device in enumerate(devices):
             # A person who drops out has enrolled and sends nothing: their report is missing, not zero.
             if draws.random() >= self.cast.dropouts:
-                sent = report_of(task, opening, device, _values(self.graph, device.node, lives[device.node], kinds))
+                values = values_of(self.graph, lives[device.node], kinds)
+                friends = values.get("links")
+                # Nobody is linked to themselves.
+                if isinstance(friends, list):
+                    values["links"] = [friend for friend in friends if friend != device.node]
+                sent = report_of(task, opening, device, values)
                 # Byte for byte the same: without an acknowledgement a device sends again, and is counted once.
                 times = 2 if draws.random() < self.cast.retries else 1
                 with refusals("report"):
@@ -319,23 +325,6 @@ class _Stage:
                 counts[f"by {device.client.name}"] += 1
             self.tell(Progress(index + 1, len(devices), "answering"))
         return counts
-
-
-def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> dict[str, object]:
-    """Return the values of a person who has those of another node; nobody is linked to themselves."""
-    values = values_of(graph, life, kinds)
-    friends = values.get("links")
-    if isinstance(friends, list):
-        values["links"] = [friend for friend in friends if friend != node]
-    return values
-
-
-def _totals(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
-    by = {client.name: counts[f"by {client.name}"] for client in clients}
-    # With several epochs a person may answer one and not the next: the export says how many never answered.
-    often = {"epochs": cast.epochs, "changed": counts["changed"]}
-    more = {"dropped": enrolled - sum(by.values())} if cast.epochs == 1 else often
-    return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
 
 
 def show_task(task: Task, clients: Sequence[Client]) -> None:

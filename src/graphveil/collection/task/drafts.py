@@ -99,18 +99,14 @@ class Draft:
     def _declared(self, opens: int, closes: int, least: int) -> dict[str, object]:
         about = self.subject
         window = {"opens": opens, "closes": closes, "least": least}
-        self._require_seen()
-        with refusals(TASK):
-            return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
-
-    def _require_seen(self) -> None:
-        """Refuse texts with invisible or direction-changing letters: people agree to what they see."""
         texts_by_name = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
         for name, texts in {**texts_by_name, "ids": self.subject.ids}.items():
             hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
             if hidden is not None:
                 what = f"{name}: the letter U+{ord(hidden):04X} is not seen, or turns what stands beside it round"
                 raise InputError(what, where=TASK, remedy="leave it out; text from right to left needs none")
+        with refusals(TASK):
+            return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
 
 
 def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], prices: Prices) -> None:

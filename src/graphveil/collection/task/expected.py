@@ -94,7 +94,11 @@ def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]
         unit = f"of {field.low:g} to {field.high:g}"
         yield mean_row("mean of one feature", width / 2 * factor / math.sqrt(share), unit, width)
     elif isinstance(field, Label):
-        yield mean_row("share of one class", _share_deviation(field), "points", 100.0)
+        classes, other = len(field.classes), field.share / WORD
+        truth = 1 - (classes - 1) * other
+        # For any true shares: an answer names a class with a chance from q to p, and one half is the worst.
+        chance = min(max(0.5, other), truth)
+        yield mean_row("share of one class", 100 * math.sqrt(chance * (1 - chance)) / (truth - other), "points", 100.0)
     elif isinstance(field, Links):
         wrong = field.threshold / WORD
         per_list = math.sqrt((people - 1) * wrong * (1 - wrong)) / (1 - 2 * wrong)
@@ -103,12 +107,3 @@ def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]
         digits = [int(digit) for digit in field.digits]
         ratio = digits[0] / (DIGIT - digits[0]) if digits else field.overflow / DIGIT
         yield mean_row("links of a person, on average", math.sqrt(2 * ratio) / (1 - ratio), "links", people - 1)
-
-
-def _share_deviation(label: Label) -> float:
-    """Return a bound of the standard deviation, in points, of one answer's estimate of a class's share."""
-    classes, other = len(label.classes), label.share / WORD
-    truth = 1 - (classes - 1) * other
-    # For any true shares: an answer names a class with a chance from q to p, and one half is the worst.
-    chance = min(max(0.5, other), truth)
-    return 100 * math.sqrt(chance * (1 - chance)) / (truth - other)

@@ -69,39 +69,32 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
     declared = read_declaration(folder / FILE) if of_its_own else None
     # A collection begins before there is any data, so a declaration must be enough.
     if declared is not None and find_table(folder, "nodes") is None:
-        parts, schema = None, _schema(declared, folder)
+        columns, parts = declared.columns, None
+        dimension = width_of(columns) if columns else len(declared.features or ()) or declared.dimension
+        if dimension is None:
+            remedy = "add features = [...], or [columns]; where none are asked for, dimension = 1 and range = [0, 1]"
+            raise InputError("no features are declared", where=str(folder / FILE), remedy=remedy)
+        schema = GraphSchema(
+            declared.name or folder.resolve().name,
+            dimension,
+            declared.low,
+            declared.high,
+            declared.classes,
+            directed=declared.directed,
+            private=declared.private,
+            source=f"declared by the owner in {FILE}",
+            columns=columns,
+        )
     else:
         parts = load_parts(data, root)
         schema = parts.schema
-    heading = "id" if declared is None else declared.id
-    ids = _listed(people, heading) if people is not None else _nodes(parts, folder)
-    return Subject(schema, _names(schema, declared, folder), ids, parts)
-
-
-def _schema(declared: Declaration, folder: Path) -> GraphSchema:
-    where = str(folder / FILE)
-    columns = declared.columns
-    dimension = width_of(columns) if columns else len(declared.features or ()) or declared.dimension
-    if dimension is None:
-        remedy = "add features = [...], or [columns]; where none are asked for, dimension = 1 and range = [0, 1]"
-        raise InputError("no features are declared", where=where, remedy=remedy)
-    return GraphSchema(
-        declared.name or folder.resolve().name,
-        dimension,
-        declared.low,
-        declared.high,
-        declared.classes,
-        directed=declared.directed,
-        private=declared.private,
-        source=f"declared by the owner in {FILE}",
-        columns=columns,
-    )
-
-
-def _nodes(parts: GraphParts | None, folder: Path) -> tuple[str, ...]:
-    if parts is None:
+    if people is not None:
+        ids = _listed(people, "id" if declared is None else declared.id)
+    elif parts is None:
         raise InputError(f"{folder} lists nobody", where="--ids", remedy="name a file with the ids of the people")
-    return tuple(map(str, range(parts.num_nodes) if parts.ids is None else parts.ids))
+    else:
+        ids = tuple(map(str, range(parts.num_nodes) if parts.ids is None else parts.ids))
+    return Subject(schema, _names(schema, declared, folder), ids, parts)
 
 
 def _listed(path: Path, heading: str) -> tuple[str, ...]:
@@ -127,16 +120,13 @@ def _names(schema: GraphSchema, declared: Declaration | None, folder: Path) -> t
     if schema.columns:
         return tuple(name for column in schema.columns for name in _blocks(column))
     if declared is not None:
-        features = declared.features_in(_columns_of_nodes(folder))
+        nodes = find_table(folder, "nodes")
+        # None where features have a file of their own.
+        listed = () if nodes is None or find_table(folder, "features") is not None else read_header(nodes).columns
+        features = declared.features_in(listed)
         if len(features) == schema.dimension:
             return tuple(_named(name, declared) for name in features)
     return tuple(f"feature {place}" for place in range(schema.dimension))
-
-
-def _columns_of_nodes(folder: Path) -> tuple[str, ...]:
-    """Those of the nodes file; none where there is no such file, or features have one of their own."""
-    nodes = find_table(folder, "nodes")
-    return () if nodes is None or find_table(folder, "features") is not None else read_header(nodes).columns
 
 
 def _blocks(column: Column) -> Iterator[str]:
