@@ -53,7 +53,14 @@ def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed
     if claimed_id is not None and not _is_same(claimed_id, id):
         raise DeviceError("enrolment", f"you would answer as {person}, and --as says {shlex.quote(claimed_id)}", _STOP)
     if claimed_id is None and agreed_id is None:
-        _require_agreed(person, id)
+        if not sys.stdin.isatty():
+            remedy = f"If you are they, add --as {shlex.quote(id)}. {_STOP}"
+            raise DeviceError("command", f"you would answer as {person}", remedy)
+        why = "two people could tell of the same link, which protects it less"
+        sys.stderr.write(f"You answer as {person}. If this is not you, stop: {why}.\nIs it you? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise DeviceError("enrolment", f"you are not {person}", _STOP)
     return id
 
 
@@ -62,17 +69,6 @@ def _is_same(claimed_id: str, id: str) -> bool:
         return canonical_id(claimed_id) == canonical_id(id)
     except DeviceError:
         return False
-
-
-def _require_agreed(person: str, id: str) -> None:
-    if not sys.stdin.isatty():
-        remedy = f"If you are they, add --as {shlex.quote(id)}. {_STOP}"
-        raise DeviceError("command", f"you would answer as {person}", remedy)
-    why = "two people could tell of the same link, which protects it less"
-    sys.stderr.write(f"You answer as {person}. If this is not you, stop: {why}.\nIs it you? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise DeviceError("enrolment", f"you are not {person}", _STOP)
 
 
 _EXAMPLE = '{"features": [0.5, 2], "label": "calm", "links": [4, "Ann"]}, or a part of it'
@@ -194,7 +190,13 @@ def _join(home: Home, remote: Remote, task: Task, token: str, fresh: Enrolment) 
         home.keep(task, enrolment)
         number, joined = remote.enrol(token, enrolment.key)
         task.person(number, bytes(16))
-        _require_same(enrolment, number, joined, bool(home.ledger().booked(task.hash)))
+        is_booked = bool(home.ledger().booked(task.hash))
+        _require_person(enrolment, number)
+        # By another nonce the device would be asked for other coordinates than it has answered.
+        if is_booked and enrolment.joined != joined:
+            counted = f"the collector counts you from epoch {joined} on"
+            detail = f"{counted}, and you have answered as from {enrolment.joined}"
+            raise DeviceError("enrolment", detail, "Nothing was changed; tell the organiser.")
         home.keep(task, replace(fresh, key=enrolment.key, number=number, joined=joined))
     return number, joined
 
@@ -212,15 +214,6 @@ def _require_person(before: Enrolment, number: int) -> None:
     if before.number not in (None, number):
         detail = f"this device is person {before.number} of the collection, and the token is person {number}'s"
         raise DeviceError("enrolment", detail, "Take the token that you joined with, or another --folder.")
-
-
-def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
-    """Refuse to become somebody else: a collector that lost the enrolment, put back from a backup, is told it again."""
-    _require_person(before, number)
-    # By another nonce the device would be asked for other coordinates than it has answered.
-    if is_booked and before.joined != joined:
-        detail = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
-        raise DeviceError("enrolment", detail, "Nothing was changed; tell the organiser.")
 
 
 def _meant(args: argparse.Namespace) -> tuple[str | None, Path | None]:

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 from graphveil.device.canonical import LIMIT, canonical, parse
 from graphveil.device.errors import DeviceError
@@ -37,7 +36,11 @@ def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
     client = Client()
     for line in lines:
         try:
-            reply = client.answer(_read_line(line))
+            text = line.decode() if isinstance(line, bytes) else line
+            value = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
+            if _depth(value) > _DEEPEST:
+                raise ValueError("more arrays and objects inside each other than every reader bears")
+            reply = client.answer(value)
         except DeviceError as error:
             reply = {"error": error.code}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -184,14 +187,6 @@ def _whole(facts: Facts, name: str, least: int = 1 - LIMIT, most: int = LIMIT - 
     # True is an int in Python, and in no other language.
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise TypeError(name)
-    return value
-
-
-def _read_line(line: str | bytes) -> Any:
-    text = line.decode() if isinstance(line, bytes) else line
-    value = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
-    if _depth(value) > _DEEPEST:
-        raise ValueError("more arrays and objects inside each other than every reader bears")
     return value
 
 

@@ -148,7 +148,9 @@ class Remote:
     def _fetch(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
         request = urllib.request.Request(self.url.rstrip("/") + path, body, {"Content-Type": kind})
         try:
-            with urllib.request.build_opener(*self._handlers()).open(request, timeout=_SECONDS) as answer:
+            # Over http a proxy of the environment would see token, key and report; over https only the name.
+            own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
+            with urllib.request.build_opener(*[_NoRedirect(), *own]).open(request, timeout=_SECONDS) as answer:
                 data: bytes = answer.read(_LARGEST + 1)
         except urllib.error.HTTPError as error:
             with error:
@@ -158,11 +160,6 @@ class Remote:
         if len(data) > _LARGEST:
             raise DeviceError("collector", "the collector sent an answer of more than 64 MiB")
         return data
-
-    def _handlers(self) -> list[urllib.request.BaseHandler]:
-        # Over http a proxy of the environment would see token, key and report; over https only the collector's name.
-        own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
-        return [_NoRedirect(), *own]
 
 
 def _unreadable() -> DeviceError:

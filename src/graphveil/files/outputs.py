@@ -152,7 +152,16 @@ def new_output(
         InputError, WriteError: nothing may be written there.
     """
     with ExitStack() as stack:
-        yield Output(_first(default, stack, check) if out is None else _named(out, stack, check), say, stack)
+        if out is None:
+            out = _first(default, stack, check)
+        else:
+            check(out)
+            if not reserve(out, stack):
+                remedy = "wait until it has ended, or name another place"
+                raise UsedPathError(f"another process is about to write {out}", where="--out", remedy=remedy)
+            # Once more: between the two another process may have written it.
+            check(out)
+        yield Output(out, say, stack)
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
@@ -208,16 +217,6 @@ def locked_folder(folder: Path, say: Say = lambda line: None) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _named(out: Path, stack: ExitStack, check: Callable[[Path], None]) -> Path:
-    check(out)
-    if not reserve(out, stack):
-        remedy = "wait until it has ended, or name another place"
-        raise UsedPathError(f"another process is about to write {out}", where="--out", remedy=remedy)
-    # Once more: between the two another process may have written it.
-    check(out)
-    return out
 
 
 def _first(default: Path, stack: ExitStack, check: Callable[[Path], None]) -> Path:

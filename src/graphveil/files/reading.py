@@ -188,7 +188,14 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     for number, line in enumerate(lines, start=1):
         text = line.split("#", 1)[0].strip()
         if text:
-            scores.append(_number(text, where, number))
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            # A negative share would take budget from the other features, and nobody would have agreed to their price.
+            if not (math.isfinite(value) and value >= 0):
+                raise DataError(f"line {number} is {text!r}", where=where, allowed="a number of at least 0")
+            scores.append(value)
     if len(scores) != dimension:
         raise DataError(f"{len(scores)} scores", where=where, allowed=f"{dimension}, one for each feature")
     return tuple(scores)
@@ -287,14 +294,3 @@ def _too_deep(where: str, error: Kind) -> InputError:
 
 def _reason(fault: Exception) -> str:
     return " ".join(str(fault).split())[:200]
-
-
-def _number(text: str, where: str, line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    # A negative share would take budget from the other features, and nobody would have agreed to their price.
-    if not (math.isfinite(value) and value >= 0):
-        raise DataError(f"line {line} is {text!r}", where=where, allowed="a number of at least 0")
-    return value

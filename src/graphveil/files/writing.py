@@ -216,7 +216,16 @@ def sweep(folder: Path, name: str | None = None) -> None:
         for entry in list(os.scandir(folder)):
             match = _PARTIAL.fullmatch(entry.name)
             if match and name in (None, match["name"]):
-                _remove_unheld(Path(entry.path))
+                partial = Path(entry.path)
+                with contextlib.suppress(OSError):
+                    # No link is followed and no pipe waited for: the folder may be somebody else's to fill.
+                    lock = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except OSError:
+                        os.close(lock)  # somebody writes it, or this disk has no locks
+                    else:
+                        _end(partial, lock)
 
 
 def _begin(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
@@ -255,18 +264,6 @@ def _end(partial: Path, lock: int) -> None:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
     os.close(lock)
-
-
-def _remove_unheld(partial: Path) -> None:
-    with contextlib.suppress(OSError):
-        # No link is followed and no pipe waited for: the folder may be somebody else's to fill.
-        lock = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)  # somebody writes it, or this disk has no locks
-        else:
-            _end(partial, lock)
 
 
 @contextmanager

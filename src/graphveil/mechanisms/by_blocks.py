@@ -6,7 +6,6 @@ reports, and of the blocks under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -61,7 +60,15 @@ def randomize_by_blocks(
     arrays = _checked(mechanism, values)
     keys = BlockNoise(randomness).keys(len(blocks))
     reports = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
-    return _joined(reports, blocks)
+    kinds, whole = set[Any](), dict[str, Array]()
+    for block, (kind, parts) in zip(blocks, reports, strict=True):
+        kinds.add(kind)
+        for name, part in parts.items():
+            if name not in whole:
+                whole[name] = np.empty((blocks.rows, *part.shape[1:]), part.dtype)
+            whole[name][block.rows] = part
+    (kind,) = kinds
+    return kind.from_tensors({name: torch.from_numpy(array) for name, array in whole.items()})
 
 
 @dataclass(frozen=True)
@@ -85,19 +92,6 @@ class _ReportsOfBlock:
         stored = slice(int(own[0]), int(own[-1]))
         shape = (block.stop - block.start, self.mechanism.dimension)  # type: ignore[union-attr]
         return sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
-
-
-def _joined(reports: Iterable[tuple[Any, dict[str, Array]]], blocks: Blocks) -> Any:
-    """The reports of all blocks, each written into its rows when it comes: no second copy of them is ever held."""
-    kinds, whole = set[Any](), dict[str, Array]()
-    for block, (kind, parts) in zip(blocks, reports, strict=True):
-        kinds.add(kind)
-        for name, part in parts.items():
-            if name not in whole:
-                whole[name] = np.empty((blocks.rows, *part.shape[1:]), part.dtype)
-            whole[name][block.rows] = part
-    (kind,) = kinds
-    return kind.from_tensors({name: torch.from_numpy(array) for name, array in whole.items()})
 
 
 def _checked(mechanism: Reporter, values: Values | Labels) -> tuple[Array, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -12,8 +13,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.category import CategoryMechanism
-from graphveil.mechanisms.base.mechanism import FeatureMechanism, Reports
+from graphveil.mechanisms.base.mechanism import Reports
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.mechanisms.labels.choice import best_category
@@ -130,12 +130,8 @@ def compare(
                 total = len(question.epsilons) * len(mechanisms)
                 progress(Progress(place * len(mechanisms) + done, total, "measuring mechanisms"))
             answers.append(_try(info, epsilon, question, values, randomness))
-        results += sorted(answers, key=_worst)
+        results += sorted(answers, key=lambda row: row.worst_mse if isinstance(row, Measurement) else np.inf)
     return results
-
-
-def _worst(answer: Measurement | Refusal) -> float:
-    return answer.worst_mse if isinstance(answer, Measurement) else np.inf
 
 
 def _try(
@@ -150,10 +146,6 @@ def _try(
         mechanism = info.mechanism(epsilon=epsilon, **settings)
     except InputError as error:
         return Refusal(info.name, epsilon, str(error))
-    return _measure(info.name, mechanism, values, randomness)
-
-
-def _measure(name: str, mechanism: FeatureMechanism[R], values: FloatArray, randomness: Randomness) -> Measurement:
     mechanism.randomize(values[:1], randomness=randomness)  # tables that are made once do not count
     seconds: list[float] = []
     while sum(seconds) < _SECONDS and len(seconds) < _TRIALS:
@@ -163,7 +155,7 @@ def _measure(name: str, mechanism: FeatureMechanism[R], values: FloatArray, rand
     single, together = _errors(mechanism.estimate(reports).numpy(), values)
     guarantee = mechanism.guarantee
     return Measurement(
-        mechanism=name,
+        mechanism=info.name,
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         worst_mse=mechanism.worst_variance,
@@ -235,30 +227,24 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
     >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
     ['subset-selection']
     """
-    return [row for epsilon in epsilons for count in answers for row in _ranked(epsilon, count)]
+    rows: list[CategoryRow] = []
+    for epsilon, count in product(epsilons, answers):
+        best, ranked = type(best_category(epsilon, count)), []
+        for info in catalogue():
+            if info.kind == "labels":
+                built = info.mechanism(epsilon=epsilon, classes=count)
+                facts = epsilon, count, built.law.total_variance, built.report_bytes
+                ranked.append(CategoryRow(info.name, *facts, isinstance(built, best)))
+        # The chosen mechanism comes before those that are equal up to rounding.
+        rows += sorted(ranked, key=lambda row: (not row.best, row.total_variance))
+    return rows
 
 
 def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[TogetherRow]:
     """What the questions cost under one budget; nothing where there is one."""
-    return [_together(epsilon, tuple(answers)) for epsilon in epsilons] if len(answers) > 1 else []
-
-
-def _ranked(epsilon: float, answers: int) -> list[CategoryRow]:
-    best = type(best_category(epsilon, answers))
-    rows = [
-        CategoryRow(name, epsilon, answers, built.law.total_variance, built.report_bytes, isinstance(built, best))
-        for name, built in _built(epsilon, answers)
-    ]
-    # The chosen mechanism comes before those that are equal up to rounding.
-    return sorted(rows, key=lambda row: (not row.best, row.total_variance))
-
-
-def _built(epsilon: float, answers: int) -> Iterator[tuple[str, CategoryMechanism[Any]]]:
-    for info in catalogue():
-        if info.kind == "labels":
-            yield info.name, info.mechanism(epsilon=epsilon, classes=answers)
-
-
-def _together(epsilon: float, answers: tuple[int, ...]) -> TogetherRow:
-    drawn = best_sample(epsilon, answers)
-    return TogetherRow(epsilon, len(answers), drawn, epsilon / drawn, sampled_variance(epsilon, answers, drawn))
+    rows = []
+    for epsilon in epsilons if len(answers) > 1 else ():
+        drawn = best_sample(epsilon, tuple(answers))
+        variance = sampled_variance(epsilon, tuple(answers), drawn)
+        rows.append(TogetherRow(epsilon, len(answers), drawn, epsilon / drawn, variance))
+    return rows

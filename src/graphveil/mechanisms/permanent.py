@@ -116,7 +116,18 @@ def permanent_list(
         BudgetError: the list changed and the budget is spent; nothing is sent, and the last report stands.
         InputError: an id that is no other user.
     """
-    true = _bits_of(mechanism, user, named)
+    ids = np.asarray(named)
+    allowed = f"ids 0 to {mechanism.nodes - 1} but the user's own"
+    if not 0 <= user < mechanism.nodes or ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise InputError(
+            "a list that is not a row of ids, or belongs to no user", where="permanent_list", allowed=allowed
+        )
+    wrong = np.flatnonzero((ids < 0) | (ids >= mechanism.nodes) | (ids == user))
+    if wrong.size:
+        raise InputError("an id is not another user", where=f"permanent_list, place {int(wrong[0])}", allowed=allowed)
+    true = np.zeros(mechanism.nodes, np.bool_)
+    true[ids.astype(np.int64)] = True
+    true[: _first_other(mechanism, user)] = False
     law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
     threshold = np.uint64(mechanism.threshold)
     # A stream for each value of a bit, not user: a new friend redraws nothing, and ids keep their place.
@@ -218,7 +229,16 @@ def _encode(
     elif hasattr(mechanism, "dimension"):
         row = torch.as_tensor(value, dtype=torch.float64)[None]
         if isinstance(mechanism, MultiBit):
-            return _bit_by_bit(mechanism, row, device, law)
+            rows = mechanism.domain.open(row)
+            # Without the value: which coordinates are told must not change when the value does, or it would show.
+            columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
+            fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
+            places = zip(columns[0], fractions[0], strict=True)
+            contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
+            # Each coordinate has a stream of its own, so a change of one redraws that bit alone.
+            bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
+            reported = torch.from_numpy(np.concatenate(bits)[None])
+            return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), reported), contexts
         context = *law, (row.numpy() + 0.0).tobytes()  # -0.0 is 0.0
     else:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
@@ -226,38 +246,6 @@ def _encode(
     if isinstance(mechanism, PrivUnit):
         return mechanism.randomize(row, randomness=noise, first=user or 0), [context]
     return mechanism.randomize(row, randomness=noise), [context]
-
-
-def _bit_by_bit(
-    mechanism: MultiBit, row: Tensor, device: PermanentRandomness, law: Context
-) -> tuple[MultiBitReports, list[Context]]:
-    rows = mechanism.domain.open(row)
-    # Without the value: which coordinates are told must not change when the value does, or it would show that it did.
-    columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
-    fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
-    places = zip(columns[0], fractions[0], strict=True)
-    contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
-    # Each coordinate has a stream of its own, so a change of one redraws that bit alone.
-    bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
-    reported = torch.from_numpy(np.concatenate(bits)[None])
-    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), reported), contexts
-
-
-def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether the true list names each user for whom it answers."""
-    ids = np.asarray(named)
-    allowed = f"ids 0 to {mechanism.nodes - 1} but the user's own"
-    if not 0 <= user < mechanism.nodes or ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise InputError(
-            "a list that is not a row of ids, or belongs to no user", where="permanent_list", allowed=allowed
-        )
-    wrong = np.flatnonzero((ids < 0) | (ids >= mechanism.nodes) | (ids == user))
-    if wrong.size:
-        raise InputError("an id is not another user", where=f"permanent_list, place {int(wrong[0])}", allowed=allowed)
-    true = np.zeros(mechanism.nodes, np.bool_)
-    true[ids.astype(np.int64)] = True
-    true[: _first_other(mechanism, user)] = False
-    return true
 
 
 def _first_other(mechanism: AdjacencyRR, user: int) -> int:

@@ -119,7 +119,16 @@ class Ledger:
         if not units or len(set(units)) != len(units):
             raise InputError(f"budgets for {units}", where="ledger", allowed="one for each unit")
         # Checked in every ledger that is made, read from a file too: no ledger in use is over its budget.
-        _check_affordable(self.budget, self.spends)
+        # In order: the refusal names the first spend that is not paid, and no amount below 0 mends it later.
+        used: dict[str, tuple[_Amount, _Amount]] = {}
+        for spend in self.spends:
+            entry = _find(self.budget, spend.unit)
+            epsilon, delta = used.get(spend.unit, (Fraction(0), Fraction(0)))
+            # Fractions do not round, so thousands of small spends cannot slip below a budget together.
+            total = epsilon + _exact(spend.epsilon), delta + _exact(spend.delta)
+            if not (_fits(total[0], entry.epsilon, _NANO) and _fits(total[1], entry.delta, _ATTO)):
+                raise _refusal(spend, entry, _up(epsilon, _NANO) / _NANO, _up(delta, _ATTO) / _ATTO)
+            used[spend.unit] = total
 
     @classmethod
     def open(cls, budgets: Mapping[str, tuple[float, float]]) -> Ledger:
@@ -219,20 +228,6 @@ def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
             return entry
     units = ", ".join(entry.unit for entry in budget)
     raise BudgetError(f"no budget was declared for {unit!r}", where="ledger", allowed=units)
-
-
-def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
-    """Walk the spends in order and refuse the first that its budget cannot pay."""
-    # In order: the refusal names the first spend that is not paid, and no amount below 0 mends it later.
-    used: dict[str, tuple[_Amount, _Amount]] = {}
-    for spend in spends:
-        entry = _find(budget, spend.unit)
-        epsilon, delta = used.get(spend.unit, (Fraction(0), Fraction(0)))
-        # Fractions do not round, so thousands of small spends cannot slip below a budget together.
-        total = epsilon + _exact(spend.epsilon), delta + _exact(spend.delta)
-        if not (_fits(total[0], entry.epsilon, _NANO) and _fits(total[1], entry.delta, _ATTO)):
-            raise _refusal(spend, entry, _up(epsilon, _NANO) / _NANO, _up(delta, _ATTO) / _ATTO)
-        used[spend.unit] = total
 
 
 def _refusal(spend: Spend, entry: Budget, epsilon: float, delta: float) -> BudgetError:

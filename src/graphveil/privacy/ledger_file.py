@@ -56,7 +56,12 @@ class LedgerFile:
             if not begins(stored, previous):
                 raise self._foreign()
             # Read again under the lock: other processes may have spent since `previous` was opened, and come first.
-            budget = _merged(stored.budget, paid.budget)
+            # Of both, the larger where both declare one: raising what is raised already adds nothing.
+            budgets = {entry.unit: entry for entry in stored.budget}
+            for entry in paid.budget:
+                old = budgets.get(entry.unit, entry)
+                budgets[entry.unit] = Budget(entry.unit, max(entry.epsilon, old.epsilon), max(entry.delta, old.delta))
+            budget = tuple(budgets.values())
             # Building this ledger raises BudgetError where the spends of all processes together are too many.
             settled = replace(stored, budget=budget, spends=stored.spends + paid.spends[len(previous.spends) :])
             try:
@@ -131,15 +136,6 @@ def continues(stored: Ledger, earlier: Ledger) -> bool:
         if now != entry and not raised:
             return False
     return begins(stored, earlier) and set(new) <= since
-
-
-def _merged(stored: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budget, ...]:
-    """Every budget of both, the larger where both declare one: raising what is raised already adds nothing."""
-    budgets = {entry.unit: entry for entry in stored}
-    for entry in paid:
-        old = budgets.get(entry.unit, entry)
-        budgets[entry.unit] = Budget(entry.unit, max(entry.epsilon, old.epsilon), max(entry.delta, old.delta))
-    return tuple(budgets.values())
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -104,16 +104,12 @@ def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
 
 
 def _folded(id: str) -> str:
-    _require_assigned(id)
+    unknown = _LATER.search(id)
+    letter = unknown[0] if unknown else next((char for char in id if unicodedata.category(char) in _UNKNOWN), None)
+    if letter is not None:
+        raise DeviceError("bad-ids", f"the id {id!a} holds U+{ord(letter):04X}, which Unicode 14.0 does not assign")
     form, before = unicodedata.normalize("NFKC", id), None
     # Repeatedly: a removed character may have separated a letter from its accent.
     while form != before:
         before, form = form, unicodedata.normalize("NFKC", _UNSEEN.sub("", form.casefold()))
     return form
-
-
-def _require_assigned(id: str) -> None:
-    unknown = _LATER.search(id)
-    letter = unknown[0] if unknown else next((char for char in id if unicodedata.category(char) in _UNKNOWN), None)
-    if letter is not None:
-        raise DeviceError("bad-ids", f"the id {id!a} holds U+{ord(letter):04X}, which Unicode 14.0 does not assign")

@@ -206,7 +206,14 @@ class Home:
         """
         path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
-            self._keep_limit(decimal)
+            try:
+                if decimal not in (_NO_LIMIT, "default"):
+                    number({"limit": decimal}, "limit")
+            except DeviceError as error:
+                raise DeviceError("command", error.detail, f"Write a limit as one of these: {_LIMITS}.") from error
+            # Alone: a process that begins the folder at the same time must not overwrite it with the default.
+            with DeviceLedger(self._ledger).alone():
+                write(path, decimal.encode())
         # Checked first: a process that makes the secret meanwhile has written the limit before it.
         is_begun = secret.exists()
         if not path.exists():
@@ -222,16 +229,6 @@ class Home:
         except ValueError as error:
             detail = f"your own limit in {path} is no number"
             raise DeviceError("ledger", detail, f"Write it there again: {_LIMITS}.") from error
-
-    def _keep_limit(self, decimal: str) -> None:
-        try:
-            if decimal not in (_NO_LIMIT, "default"):
-                number({"limit": decimal}, "limit")
-        except DeviceError as error:
-            raise DeviceError("command", error.detail, f"Write a limit as one of these: {_LIMITS}.") from error
-        # Alone: a process that begins the folder at the same time must not overwrite it with the default.
-        with DeviceLedger(self._ledger).alone():
-            write(self._folder / "limit", decimal.encode())
 
     def ledger(self) -> DeviceLedger:
         return DeviceLedger(self._ledger, self.limit())

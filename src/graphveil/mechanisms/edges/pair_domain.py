@@ -54,7 +54,14 @@ class PairDomain:
     def __post_init__(self) -> None:
         require_whole(1, _validate.LARGEST_COUNT, nodes=self.nodes)
         if self.members is not None:
-            _check_members(self.members, self.nodes)
+            if not torch.is_tensor(self.members) or self.members.dtype != torch.int64 or self.members.ndim != 1:
+                raise InputError(
+                    "the private nodes are not a list of ids", where="members", allowed="an int64 tensor [k]"
+                )
+            if len(self.members) and not (int(self.members.min()) >= 0 and int(self.members.max()) < self.nodes):
+                raise InputError("a private node does not exist", where="members", allowed=f"ids 0 to {self.nodes - 1}")
+            if len(distinct(self.members.cpu().numpy())) != len(self.members):
+                raise InputError("a private node is listed twice", where="members", allowed="each id once")
         if self.public is not None:
             _read(self.public, self.nodes, "the public edges")
 
@@ -221,15 +228,6 @@ def _up(lists: NeighbourLists, places: Ids) -> Tensor:
     """The pairs u < v at places among all nodes."""
     low = np.searchsorted(lists.starts, places, side="right") - 1
     return torch.from_numpy(np.stack([low, lists.named(places, low)]))
-
-
-def _check_members(members: Tensor, nodes: int) -> None:
-    if not torch.is_tensor(members) or members.dtype != torch.int64 or members.ndim != 1:
-        raise InputError("the private nodes are not a list of ids", where="members", allowed="an int64 tensor [k]")
-    if len(members) and not (int(members.min()) >= 0 and int(members.max()) < nodes):
-        raise InputError("a private node does not exist", where="members", allowed=f"ids 0 to {nodes - 1}")
-    if len(distinct(members.cpu().numpy())) != len(members):
-        raise InputError("a private node is listed twice", where="members", allowed="each id once")
 
 
 def _read(pairs: Pairs, nodes: int, where: str) -> Ids:

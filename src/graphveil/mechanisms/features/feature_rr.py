@@ -170,7 +170,16 @@ class FeatureRR(FeatureMechanism[BinReports]):
         require_whole(2, MOST_BINS, bins=self.bins)
         _validate.positive_epsilon(self.epsilon)
         if self.shares is not None:
-            _check_shares(self.shares, self.dimension)
+            if not isinstance(self.shares, tuple) or len(self.shares) != self.dimension:
+                raise InputError("the shares do not match the features", allowed=f"a tuple of {self.dimension} numbers")
+            wrong = [k for k, share in enumerate(self.shares) if not is_number(share)]
+            wrong += [k for k, share in enumerate(self.shares) if not (k in wrong or 0 <= share < math.inf)]
+            if wrong:
+                raise InputError(
+                    "a share is not a number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0"
+                )
+            if not 0 < math.fsum(self.shares) < math.inf:
+                raise InputError("no feature has a share", where="shares", allowed="at least one above 0")
         # Each feature by its own part: a share that is all but 0 would divide the estimate by rounding errors.
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
@@ -310,14 +319,3 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     def _bins(self, reports: BinReports) -> Bins:
         return reports.bins.numpy().astype(np.int64)
-
-
-def _check_shares(shares: tuple[float, ...], dimension: int) -> None:
-    if not isinstance(shares, tuple) or len(shares) != dimension:
-        raise InputError("the shares do not match the features", allowed=f"a tuple of {dimension} numbers")
-    wrong = [k for k, share in enumerate(shares) if not is_number(share)]
-    wrong += [k for k, share in enumerate(shares) if not (k in wrong or 0 <= share < math.inf)]
-    if wrong:
-        raise InputError("a share is not a number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0")
-    if not 0 < math.fsum(shares) < math.inf:
-        raise InputError("no feature has a share", where="shares", allowed="at least one above 0")

@@ -112,7 +112,14 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     power = max(0, min(_FINEST, math.floor(math.log2(_MOST_STEPS / multiplier))))
     # Twice the rounding of the square root and the product.
     sigma = multiplier * 2**power * (1 + 1e-15)
-    reach = math.ceil(sigma * _cut(exact, delta, dimension))
+    # Standard deviations beyond which the tails of all coordinates weigh at most their part of delta.
+    # A union over coordinates, and e^epsilon for the neighbour's side; in logs, since delta may be 1e-30.
+    allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(exact))
+    # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
+    cut = 7.0
+    while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
+        cut += 0.25
+    reach = math.ceil(sigma * cut)
     if 2 * reach > _LARGEST_TABLE:
         raise InputError(
             f"epsilon {rounded_up(epsilon)} for {dimension} coordinates means noise of {multiplier:g} ranges",
@@ -120,14 +127,3 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
             remedy="use MultiBit",
         )
     return _Calibration(sigma, 2**power, reach)
-
-
-def _cut(epsilon: float, delta: float, dimension: int) -> float:
-    """Standard deviations beyond which the tails of all coordinates weigh at most their part of delta."""
-    # A union over coordinates, and e^epsilon for the neighbour's side; in logs, since delta may be 1e-30.
-    allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(epsilon))
-    # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
-    cut = 7.0
-    while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
-        cut += 0.25
-    return cut

@@ -73,15 +73,12 @@ class Codebooks:
         counters = np.zeros((len(places), blocks, 2), ">u8")
         counters[:, :, 1] = places[:, None] * np.uint64(blocks) + np.arange(blocks, dtype=np.uint64)
         # Encrypting distinct counters block by block is counter mode, entered at many places in one call.
-        cipher = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
+        # The purpose stands in the key, so that a seed shared with reproducible noise gives other bits here.
+        key = hashlib.sha256(b"graphveil/public-codebooks/1:%d" % self.seed).digest()
+        cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
         numbers = np.frombuffer(cipher.update(counters.view(np.uint8).data), "<u2").reshape(len(places), -1)
         vectors: FloatArray = _normal()[numbers[:, : self.width]]
         return vectors
-
-    @property
-    def _key(self) -> bytes:
-        # The purpose stands in the key, so that a seed shared with reproducible noise gives other bits here.
-        return hashlib.sha256(b"graphveil/public-codebooks/1:%d" % self.seed).digest()
 
 
 @cache
@@ -161,7 +158,11 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         widest = self.domain.width / 2 * math.sqrt(self.dimension)
         _validate.positive_epsilon(self.epsilon)
         require_whole(0, public_seed=self.public_seed)
-        self._require_codewords()
+        if self.codewords is not None:
+            require_whole(2, _MOST_CODEWORDS, codewords=self.codewords)
+            # All 2^64 outcomes have to be given out with none left over, which `caps` can do for powers of two.
+            if self.codewords.bit_count() != 1:
+                raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
         if self.radius is not None and not 0 < self.radius <= widest * (1 + _SLACK):
             raise InputError(f"radius is {self.radius!r}", allowed=f"above 0 and at most {widest:g}")
         if not math.isfinite(self.scale):
@@ -305,13 +306,6 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         mine = np.take_along_axis(negative, rows[:, None], axis=1)[:, 0]
         opposite = np.where(places < 2 * closest, places >= closest, places % 2 == 1)
         return rows + half * (mine ^ opposite)
-
-    def _require_codewords(self) -> None:
-        if self.codewords is not None:
-            require_whole(2, _MOST_CODEWORDS, codewords=self.codewords)
-            # All 2^64 outcomes have to be given out with none left over, which `caps` can do for powers of two.
-            if self.codewords.bit_count() != 1:
-                raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
 
     def _check(self, reports: CodewordReports) -> None:
         require_inside(reports.codewords, 0, self.law.codewords - 1, "a codeword")

@@ -157,29 +157,22 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
     """
     require_number("(0, 1)", delta=delta)
     if accountant == "rdp" and not _selects(event):
-        return _renyi_epsilon(event, delta)
+
+        @cache
+        def epsilon(place: int) -> float:
+            return float(
+                dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta)
+            )
+
+        low, high = 0, len(RDP_ORDERS) - 1
+        while low < high:
+            middle = (low + high) // 2
+            # To the left also where both are infinite, as all higher orders then are.
+            low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
+        # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
+        return min(epsilon(low), epsilon(0))
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
-
-
-def _renyi_epsilon(event: DpEvent, delta: float) -> float:
-    """The least epsilon of all orders. It falls with the order and then rises, so halving finds it in a few of them;
-    where it did not, another order's would come out, which is an upper bound too.
-    """
-
-    @cache
-    def epsilon(place: int) -> float:
-        return float(
-            dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta)
-        )
-
-    low, high = 0, len(RDP_ORDERS) - 1
-    while low < high:
-        middle = (low + high) // 2
-        # To the left also where both are infinite, as all higher orders then are.
-        low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
-    # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
-    return min(epsilon(low), epsilon(0))
 
 
 def _selects(event: DpEvent) -> bool:

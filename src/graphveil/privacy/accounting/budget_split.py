@@ -63,18 +63,8 @@ def calibrate(
     def affordable(noise: float) -> bool:
         return gap(noise) <= 0.0
 
-    low, high = _bracket(affordable, epsilon, delta)
-    noise = float(brentq(gap, low, high, xtol=tolerance))
-    # The root finder may land a tolerance below the edge: walk back up to the safe side.
-    while not affordable(noise):
-        # Beside very large noise the tolerance alone would be lost in rounding.
-        noise += max(tolerance, 4 * math.ulp(noise))
-    return noise
-
-
-def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) -> tuple[float, float]:
-    """Two noise levels a factor 2 apart, the lower too little and the higher enough."""
-    # Factors of 2 around 1, the multiplier of ordinary settings: each step costs one run of the accountant.
+    # Two noise levels a factor 2 apart, the lower too little and the higher enough: by factors of 2 from 1 on, the
+    # multiplier of ordinary settings, since each step costs one run of the accountant.
     high = 1.0
     while not affordable(high):
         if high >= _LARGEST:
@@ -82,7 +72,12 @@ def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) 
         high *= 2
     while affordable(high / 2) and high > 1 / _LARGEST:
         high /= 2
-    return high / 2, high
+    noise = float(brentq(gap, high / 2, high, xtol=tolerance))
+    # The root finder may land a tolerance below the edge: walk back up to the safe side.
+    while not affordable(noise):
+        # Beside very large noise the tolerance alone would be lost in rounding.
+        noise += max(tolerance, 4 * math.ulp(noise))
+    return noise
 
 
 # The search stops when its noise is affordable and costs at least this part of the target.
@@ -162,7 +157,13 @@ def calibrate_pipeline(
     require_number(f"[0, {delta!r})", "delta", reserved=reserved)
     chosen = tuple(parts)
     require_parts(chosen)
-    shares = _shares(chosen, default_split(chosen) if split is None else split)
+    weights, names = default_split(chosen) if split is None else split, [part.name for part in chosen]
+    if set(weights) != set(names):
+        raise InputError(f"the split names {sorted(weights)}", where="split", allowed=", ".join(names))
+    require_number("(0, inf)", "split", **weights)
+    # Shares on any scale: they are divided by their sum, so that they cannot promise more than the whole.
+    total = math.fsum(weights.values())
+    shares = tuple(weights[name] / total for name in names)
     # The cut tails are paid first: the accountant assumes normal laws with infinite tails, and the sampler cuts them.
     spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
     noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
@@ -282,16 +283,6 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
         return (least_factor(cost, same, part.sensitivity)[0],)
     # Rough on purpose: this fixes a proportion only, and `_search` decides what is promised.
     return (calibrate(part.event, same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
-
-
-def _shares(parts: tuple[Part, ...], split: Mapping[str, float]) -> tuple[float, ...]:
-    names = [part.name for part in parts]
-    if set(split) != set(names):
-        raise InputError(f"the split names {sorted(split)}", where="split", allowed=", ".join(names))
-    require_number("(0, inf)", "split", **split)
-    # Shares on any scale: they are divided by their sum, so that they cannot promise more than the whole.
-    total = math.fsum(split.values())
-    return tuple(split[name] / total for name in names)
 
 
 def _require_sound(

@@ -264,7 +264,17 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     _require_noise(parts, noise)
     require_number("(0, 1)", delta=delta)
     if _changing(parts):
-        return _changing_epsilon(parts, noise, delta, accountant)
+        # The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant.
+        changing = _changing(parts)
+        # Dominating pairs compose under one relation: removal in one part and replacement in another have no pair.
+        if len(changing) + sum(part.exact for part in parts) < len(parts):
+            raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
+        if accountant == "pld":
+            return _joint_epsilon(parts, noise, delta)
+        # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
+        gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
+        renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
+        return float(dp_accounting.rdp.compute_epsilon(ORDERS, renyi, delta)[0])
     # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.
     if all(part.exact for part in parts):
         sigma = 1.0 / _gaussian_mu(parts, noise)
@@ -293,20 +303,6 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
 
 def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
     return [part for part in parts if isinstance(part, ChangedSamples) and not part.exact]
-
-
-def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, accountant: AccountantName) -> float:
-    """The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant."""
-    changing = _changing(parts)
-    # Dominating pairs compose under one relation: removal in one part and replacement in another have no pair.
-    if len(changing) + sum(part.exact for part in parts) < len(parts):
-        raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
-    if accountant == "pld":
-        return _joint_epsilon(parts, noise, delta)
-    # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
-    gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
-    renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
-    return float(dp_accounting.rdp.compute_epsilon(ORDERS, renyi, delta)[0])
 
 
 def require_parts(parts: Sequence[Part]) -> None:
