@@ -94,7 +94,10 @@ class Client:
             task.require_inside(_whole(facts, "now"))
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
         response = answer(task, person, _values(facts["values"]), _bytes(facts, "secret", 32))
-        nano = cost(task, response, _seen(facts, task))
+        names_by_field, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
+        if not isinstance(names_by_field, dict):
+            raise TypeError("seen")
+        nano = cost(task, response, {places[field]: _names(names) for field, names in names_by_field.items()})
         if "left" in facts and nano > _whole(facts, "left"):
             raise DeviceError("cap", f"{nano} billionths of epsilon, of {facts['left']}")
         names = {str(field): list(own) for field, own in response.names.items()}
@@ -138,13 +141,6 @@ def _read(facts: Facts) -> dict[str, object]:
         parts = {name: getattr(parsed, name).hex() for name in ("task", "id", "enrolment", "body")}
         reports.append({**parts, "tag": parsed.is_by(key, epoch)})
     return {"reports": reports}
-
-
-def _seen(facts: Facts, task: Task) -> dict[int, set[str]]:
-    names_by_field, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
-    if not isinstance(names_by_field, dict):
-        raise TypeError("seen")
-    return {places[field]: _names(names) for field, names in names_by_field.items()}
 
 
 def _names(names: object) -> set[str]:

@@ -57,7 +57,10 @@ def randomize_by_blocks(
     if isinstance(mechanism, Public | PublicLabels) or len(blocks) <= 1:
         return mechanism.randomize(values, randomness=randomness)  # type: ignore[arg-type]
     # Everybody's values are looked at before the first draw: a refusal then says nothing of the rows before it.
-    arrays = _checked(mechanism, values)
+    if isinstance(mechanism, CategoryMechanism):
+        arrays: tuple[Array, ...] = (open_labels(values, mechanism.classes),)
+    else:
+        arrays = mechanism.open(values).arrays
     keys = BlockNoise(randomness).keys(len(blocks))
     reports = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
     kinds, whole = set[Any](), dict[str, Array]()
@@ -92,10 +95,3 @@ class _ReportsOfBlock:
         stored = slice(int(own[0]), int(own[-1]))
         shape = (block.stop - block.start, self.mechanism.dimension)  # type: ignore[union-attr]
         return sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
-
-
-def _checked(mechanism: Reporter, values: Values | Labels) -> tuple[Array, ...]:
-    """The arrays of values that the mechanism can report: dense rows, the three of sparse ones, or classes."""
-    if isinstance(mechanism, CategoryMechanism):
-        return (open_labels(values, mechanism.classes),)
-    return mechanism.open(values).arrays

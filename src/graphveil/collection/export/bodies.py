@@ -79,17 +79,13 @@ class Bodies:
         if isinstance(field, Degree):
             return self.values(place) <= field.highest - field.lowest
         if isinstance(field, Links):
-            return ~self._not_asked(place, field)
+            # A list may not name its sender nor, in mode "lower", anybody before them.
+            bits = self.answers(place).astype(np.bool_)
+            amiss = bits[np.arange(len(bits)), self.numbers]
+            if field.mode == "lower":
+                amiss = amiss | (bits & (np.arange(field.people) < self.numbers[:, None])).any(axis=1)
+            return np.asarray(~amiss, np.bool_)
         return np.ones(len(self.bits), np.bool_)
-
-    def _not_asked(self, place: int, field: Links) -> BoolArray:
-        """Return whose list names its sender or, in mode "lower", anybody before them, [n]."""
-        bits, people = self.answers(place), np.arange(field.people)
-        own = bits[np.arange(len(bits)), self.numbers].astype(np.bool_)
-        if field.mode != "lower":
-            return own
-        before = bits.astype(np.bool_) & (people < self.numbers[:, None])
-        return np.asarray(own | before.any(axis=1), np.bool_)
 
     def _start(self, place: int) -> int:
         return sum(1 + field.width for field in self.task.fields[:place])

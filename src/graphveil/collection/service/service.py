@@ -208,26 +208,23 @@ class Collector:
             app.add_exception_handler(status, _unknown)
         app.add_exception_handler(SQLAlchemyError, _failed)
         app.add_exception_handler(Exception, _failed)
-        add(app.router, self._public())
-        app.include_router(self._administration.routes())
-        # Made on the first request: it takes longer than all else here.
-        document = cache(lambda: completed(app.openapi()))
-        app.get("/openapi.json", include_in_schema=False, response_model=None)(document)
-        return app
-
-    def _public(self) -> dict[str, Callable[..., Any]]:
-        """Return the functions of all routes that need no token."""
-        version = {"version": graphveil.__version__, "standard": VERSION}
-        return {
+        facts = {"version": version, "standard": VERSION}
+        public: dict[str, Callable[..., Any]] = {
             "GET /task": self._task,
             "GET /opening": self._opening,
             "GET /ids": self._ids,
             "GET /epoch": self._round,
             "POST /enrolments": self._enrol,
             "GET /heartbeat": lambda: {"alive": True},
-            "GET /version": lambda: version,
+            "GET /version": lambda: facts,
             "GET /metrics": self._metrics,
         }
+        add(app.router, public)
+        app.include_router(self._administration.routes())
+        # Made on the first request: it takes longer than all else here.
+        document = cache(lambda: completed(app.openapi()))
+        app.get("/openapi.json", include_in_schema=False, response_model=None)(document)
+        return app
 
     def _task(self) -> Response:
         return Response(self.task.data, media_type="application/json")

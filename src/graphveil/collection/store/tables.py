@@ -135,7 +135,17 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
     # The parameters of statements are keys and bodies: no error may quote them.
     if url.startswith("sqlite"):
-        _keep_private(url)
+        file = make_url(url).database
+        if file and file != ":memory:":
+            # Closed, with what SQLite writes beside it, to all but its owner before its first byte is written.
+            try:
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+                for path in (Path(file), *(Path(f"{file}-{part}") for part in ("wal", "shm", "journal"))):
+                    if path.exists() and path.stat().st_mode & 0o077:
+                        path.chmod(0o600)
+            except OSError as error:
+                reason = f"the database {file} cannot be used by its owner alone ({error.strerror})"
+                raise InputError(reason) from error
         engine = create_engine(url, hide_parameters=True)
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
@@ -149,20 +159,6 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
         engine.dispose()
         raise
     return engine
-
-
-def _keep_private(url: str) -> None:
-    """Close a SQLite file, and what SQLite writes beside it, to all but its owner before its first byte is written."""
-    file = make_url(url).database
-    if not file or file == ":memory:":
-        return
-    try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        for path in (Path(file), *(Path(f"{file}-{part}") for part in ("wal", "shm", "journal"))):
-            if path.exists() and path.stat().st_mode & 0o077:
-                path.chmod(0o600)
-    except OSError as error:
-        raise InputError(f"the database {file} cannot be used by its owner alone ({error.strerror})") from error
 
 
 def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:

@@ -91,7 +91,15 @@ def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHol
     )
     best: dict[str, Tensor] = {}
     if run.state is None:
-        shares = _drawn(run)
+        shares = {}
+        for name, (wide, narrow) in _shapes(setting).items():
+            # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1. However
+            # narrow the layer is, h begins at a quarter at most in root mean square: the polynomial of tanh turns at 1.
+            first = name in lefts_of(setting, 1).named
+            variance = min(2.0 / (narrow + 1), _AT_FIRST) if first else 2.0 / (narrow + wide)
+            scale = 0.0 if wide == 1 else (3.0 * variance / len(setting.names)) ** 0.5
+            # From the secret source and not the seeded one: nobody knows a weight, from the first round on.
+            shares[name] = encode(secret_numbers((wide, narrow), randomness=run.randomness) * scale)
     else:
         shares, best = (under(prefix, run.state) for prefix in (_NOW, BEST))
         if head is not None:
@@ -241,20 +249,6 @@ def _relayed(run: RunContext, keep: bool, round: int) -> Program[bool]:
     if run.me == setting.label_holder:
         yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
     return setting.looks(round) and bool(int((yield Receive(setting.server, "best-round", (1,)))))
-
-
-def _drawn(run: RunContext) -> dict[str, Tensor]:
-    """Draw this holder's shares of all weights, and zeros of biases."""
-    setting, shares = run.setting, {}
-    for name, (rows, columns) in _shapes(setting).items():
-        # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1. However
-        # narrow the layer is, h begins at a quarter at most in root mean square: the polynomial of tanh turns at 1.
-        first = name in lefts_of(setting, 1).named
-        variance = min(2.0 / (columns + 1), _AT_FIRST) if first else 2.0 / (columns + rows)
-        scale = 0.0 if rows == 1 else (3.0 * variance / len(setting.names)) ** 0.5
-        # From the secret source and not the seeded one: nobody knows a weight, from the first round on.
-        shares[name] = encode(secret_numbers((rows, columns), randomness=run.randomness) * scale)
-    return shares
 
 
 def _shapes(setting: Setting) -> dict[str, tuple[int, int]]:

@@ -194,7 +194,13 @@ class Network:
         self._rows, self._nodes = rows, len(h)
         outputs = []
         for place in range(len(self._layers)):
-            outputs.append((yield from self._branch(party, place, h)))
+            layers, branch = self._layers[place], h
+            for layer in layers:
+                near = yield from party.cut((yield from party.by_constant(means_of(place), branch)), VALUES)
+                pair = torch.cat([branch, near], dim=1)
+                # The last layer works on each row by itself: of rows that nobody looks at it need not be computed.
+                branch = yield from layer.forward(party, pair[self._rows] if layer is layers[-1] else pair)
+            outputs.append(branch)
         mean = yield from party.cut(_times(1 / len(outputs), _sum(outputs)), VALUES)
         return (yield from self._hidden.forward(party, mean))
 
@@ -208,35 +214,21 @@ class Network:
         slope = yield from party.cut(_times(1 / len(self._layers), whole), SLOPES)
         slopes = []
         for place in range(len(self._layers)):
-            slopes.append((yield from self._branch_back(party, place, slope)))
+            layers, branch, width = self._layers[place], slope, slope.shape[1]
+            for layer in reversed(layers):
+                wide = yield from layer.backward(party, branch)
+                if layer is layers[-1]:
+                    of_all = wide.new_zeros((self._nodes, 2 * width))
+                    of_all[self._rows[: len(branch)]] = wide
+                    wide = of_all
+                back = yield from party.by_constant(means_of(place), wide[:, width:].contiguous(), transposed=True)
+                branch = wide[:, :width] + (yield from party.cut(back, SLOPES))
+            slopes.append(branch)
         slope = _sum(slopes)
         for place in range(len(self._layers)):
             name = features_of(place)
             pull = yield from party.by_constant(name, slope, transposed=True)
             self.shares[name] = self.shares[name] - (yield from _step_of(party, pull, self._first, SLOPE_BITS))
-
-    def _branch(self, party: Arithmetic, place: int, h: Tensor) -> Program[Tensor]:
-        """Return a share of h^K of the rows, int64 [m, h]."""
-        layers = self._layers[place]
-        for layer in layers:
-            neighbour_mean = yield from party.cut((yield from party.by_constant(means_of(place), h)), VALUES)
-            pair = torch.cat([h, neighbour_mean], dim=1)
-            # The last layer works on each row by itself: of rows that nobody looks at it need not be computed.
-            h = yield from layer.forward(party, pair[self._rows] if layer is layers[-1] else pair)
-        return h
-
-    def _branch_back(self, party: Arithmetic, place: int, slope: Tensor) -> Program[Tensor]:
-        """Step down, and return a share of the slope of h^0, int64 [n, h]."""
-        layers, width = self._layers[place], slope.shape[1]
-        for layer in reversed(layers):
-            slopes = yield from layer.backward(party, slope)
-            if layer is layers[-1]:
-                whole = slopes.new_zeros((self._nodes, 2 * width))
-                whole[self._rows[: len(slope)]] = slopes
-                slopes = whole
-            back = yield from party.by_constant(means_of(place), slopes[:, width:].contiguous(), transposed=True)
-            slope = slopes[:, :width] + (yield from party.cut(back, SLOPES))
-        return slope
 
 
 def features_of(place: int) -> str:

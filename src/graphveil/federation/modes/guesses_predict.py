@@ -10,8 +10,6 @@ Shapes: guesses [new], S [n, n] of now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
 
@@ -118,20 +116,15 @@ def _scores(
     if best_round(before) == 1:  # the run's own answer was the label holder's alone
         return scores
     past = _learned(before, REPORTS)
-    evidence = _evidence(past, reports, new, old)
-    networks = [log_of(torch.softmax(scores, dim=1)), network.by(_learned(before, TAUGHT))]
-    return Pool.restored(_learned(before, POOLED)).of(networks, spread_evidence(evidence, network.transition))
-
-
-def _evidence(past: Mapping[str, Tensor], reports: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """Return the evidence of the reports of the run and of these, float32 [n, c]."""
     reported = torch.zeros(past["reports"].shape[1], dtype=torch.bool)
     reported[past["rows"]] = True
-    rows = torch.cat([_now(reported, old, nobody=False).nonzero().squeeze(1), new])
+    guessed = torch.cat([_now(reported, old, nobody=False).nonzero().squeeze(1), new])
     # Whoever joined in another prediction counts as unknown here: those reports are in its own folder.
     of_all = torch.stack([_now(each, old, nobody=0) for each in past["reports"]])
     of_all[:, new] = reports
-    return evidence_of(list(of_all[:, rows]), list(past["chances"]), rows, len(old))
+    evidence = evidence_of(list(of_all[:, guessed]), list(past["chances"]), guessed, len(old))
+    networks = [log_of(torch.softmax(scores, dim=1)), network.by(_learned(before, TAUGHT))]
+    return Pool.restored(_learned(before, POOLED)).of(networks, spread_evidence(evidence, network.transition))
 
 
 def _now(values: Tensor, old: Tensor, *, nobody: int) -> Tensor:

@@ -40,7 +40,13 @@ class LocalNetwork(nn.Module):
 
     def __init__(self, features: Features, edge_index: Tensor, classes: int, hops: int) -> None:
         super().__init__()
-        self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
+        x = features
+        if not scipy.sparse.issparse(features):
+            # As scipy CSR where most are 0, which makes products with few columns quicker.
+            rows = torch.as_tensor(features)
+            few = int((rows != 0).sum()) < _DENSE * rows.numel()
+            x = scipy.sparse.csr_array(rows.float().numpy()) if few else rows
+        self._x, self._lengths = operator_of(x), row_lengths(features)
         self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
         self._rows, self._scale = torch.empty(0, dtype=torch.int64), 1.0
@@ -84,15 +90,6 @@ class LocalNetwork(nn.Module):
         for _ in range(self._hops):
             z = self.transition @ z
         return z
-
-
-def _thin(features: Features) -> Features:
-    """Return features as scipy CSR where most are 0, which makes products with few columns quicker."""
-    if scipy.sparse.issparse(features):
-        return features
-    rows = torch.as_tensor(features)
-    few = int((rows != 0).sum()) < _DENSE * rows.numel()
-    return scipy.sparse.csr_array(rows.float().numpy()) if few else rows
 
 
 def operator_of(features: Features) -> SparseMatrix | Tensor:

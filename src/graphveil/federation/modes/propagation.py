@@ -241,14 +241,10 @@ def _multiplied(
         for blocks in zip(*(matrix.blocks() for matrix in matrices), strict=True):
             rows, block = blocks[0][0], torch.stack([share for _, share in blocks]).sum(dim=0)
             for walk, mask, columns in zip(walks, narrow, used, strict=True):
-                _add(given[walk.name], walk, rows, block, mask, columns)
+                if walk.rows is None:
+                    given[walk.name][rows, columns] += ring.matmul(block, mask)
+                    continue
+                here = ((walk.rows >= rows.start) & (walk.rows < rows.stop)).nonzero().squeeze(1)
+                # Rows that nobody needs are not multiplied; which ones is public.
+                given[walk.name][here[:, None], columns] += ring.matmul(block[walk.rows[here] - rows.start], mask)
     return given
-
-
-def _add(given: Tensor, walk: Walk, rows: slice, block: Tensor, mask: Tensor, columns: Tensor) -> None:
-    if walk.rows is None:
-        given[rows, columns] += ring.matmul(block, mask)
-        return
-    here = ((walk.rows >= rows.start) & (walk.rows < rows.stop)).nonzero().squeeze(1)
-    # Rows that nobody needs are not multiplied; which ones is public.
-    given[here[:, None], columns] += ring.matmul(block[walk.rows[here] - rows.start], mask)

@@ -334,7 +334,15 @@ class AdmissionProxy:
         pair, other = end.pair, end.pair.other(end)
         size = end.socket.recv_into(self._buffer)
         if size == 0:
-            self._ended(end)
+            end.ended, pair.until = True, time.monotonic() + _LINGER_S
+            # The server closes after an unknown certificate; before a certificate, the stranger itself was the reason.
+            strange = end is pair.inside and pair.party is None and pair.answered
+            if strange and not pair.outside.ended and not self._closing:
+                self._refused(pair.host)
+            if other is None or other.ended:
+                self._drop(pair, properly=True)
+            else:
+                self._send(other, b"")  # the end of a stream, after the bytes before it
         elif other is None:
             pair.hello += bytes(self._buffer[:size])
             length = int.from_bytes(pair.hello[3:5], "big")
@@ -366,18 +374,6 @@ class AdmissionProxy:
         for each in (end, other):
             if each is not None:
                 self._watch(each)
-
-    def _ended(self, end: _End) -> None:
-        """Pass on the end of a stream, after the bytes before it."""
-        pair, other = end.pair, end.pair.other(end)
-        end.ended, pair.until = True, time.monotonic() + _LINGER_S
-        # The server closes after an unknown certificate; before a certificate, the stranger itself was the reason.
-        if end is pair.inside and pair.party is None and pair.answered and not pair.outside.ended and not self._closing:
-            self._refused(pair.host)
-        if other is None or other.ended:
-            self._drop(pair, properly=True)
-        else:
-            self._send(other, b"")
 
     def _watch(self, end: _End) -> None:
         other = end.pair.other(end)

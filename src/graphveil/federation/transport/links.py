@@ -155,7 +155,11 @@ class Links:
     def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
         from concurrent.futures import ThreadPoolExecutor
 
-        self._proxy = proxy = self._admission()
+        try:
+            self._proxy = proxy = AdmissionProxy(self._address, refused=self._stranger, note=self._note)
+        except (OSError, ValueError, OverflowError) as error:  # also for what is no host and port
+            remedy = "is the port in use, or the address not of this machine?"
+            raise InputError(f"cannot listen on {self._address}", where=self._identity.name, remedy=remedy) from error
         exchange = partial(self._exchange, grpc, proxy, {fingerprint_of(peer.certificate): peer for peer in peers})
         handler = grpc.method_handlers_generic_handler(
             "graphveil.Federation", {"Exchange": grpc.stream_stream_rpc_method_handler(exchange)}
@@ -172,13 +176,6 @@ class Links:
         server.start()
         proxy.start()
         return server
-
-    def _admission(self) -> AdmissionProxy:
-        try:
-            return AdmissionProxy(self._address, refused=self._stranger, note=self._note)
-        except (OSError, ValueError, OverflowError) as error:  # also for what is no host and port
-            remedy = "is the port in use, or the address not of this machine?"
-            raise InputError(f"cannot listen on {self._address}", where=self._identity.name, remedy=remedy) from error
 
     def _exchange(
         self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any

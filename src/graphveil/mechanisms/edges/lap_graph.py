@@ -95,7 +95,13 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
     reach = math.ceil((math.log(sum(largest) + sum(rest)) + _DROP + 10) / noise.rate) + 2
     levels = np.arange(-reach, reach + 1)
     sides = [_side(a, b, levels - value, noise) for value, (a, b) in enumerate(zip(largest, rest, strict=True))]
-    peak = _peak(sides, len(levels))
+    # Where the product is largest on each level: its logarithm is concave, so by bisection of the slope. 45 halvings
+    # place the peak to 3e-14 of a level, far finer than the rule of integration needs.
+    peak, high = np.zeros(len(levels)), np.ones(len(levels))
+    for _ in range(_HALVINGS):
+        middle = (peak + high) / 2
+        rises = sides[0].slope(middle) + sides[1].slope(middle) > 0
+        peak, high = np.where(rises, middle, peak), np.where(rises, high, middle)
     near = _product(sides, peak) > _product(sides, peak).max() - 2 * _DROP
     sides, peak = [side.at(near) for side in sides], peak[near]
     # Cut at the peak: on either side of it the product is monotone, and 64 nodes are enough.
@@ -116,17 +122,6 @@ def _side(largest: int, rest: int, levels: npt.NDArray[np.int64], noise: TwoSide
 
 def _product(sides: list[Side], u: FloatArray) -> FloatArray:
     return sides[0].log_product(u) + sides[1].log_product(u)
-
-
-def _peak(sides: list[Side], levels: int) -> FloatArray:
-    """Where the product is largest on each level: its logarithm is concave, so by bisection of the slope."""
-    # 45 halvings place the peak to 3e-14 of a level, far finer than the rule of integration needs.
-    low, high = np.zeros(levels), np.ones(levels)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        rises = sides[0].slope(middle) + sides[1].slope(middle) > 0
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    return low
 
 
 def _edge(sides: list[Side], peak: FloatArray, end: float) -> FloatArray:

@@ -8,7 +8,7 @@ is the cross-check. Central-limit accounting reports less than was spent and is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -21,7 +21,7 @@ from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent, PrivacyAccountant
+    from dp_accounting import DpEvent
 
 AccountantName = Literal["pld", "rdp"]
 
@@ -171,20 +171,17 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
             low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
         # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
         return min(epsilon(low), epsilon(0))
-    # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
-    return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
+    # A fresh accountant for each question, with our fixed grids: one keeps a ledger, and would add this to the last.
+    if accountant == "pld":
+        fresh = dp_accounting.pld.PLDAccountant(value_discretization_interval=PLD_GRID)
+    elif accountant == "rdp":
+        fresh = dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS)
+    else:
+        raise InputError(f"accountant is {accountant!r}", allowed="pld, rdp")
+    return float(fresh.compose(event).get_epsilon(delta))
 
 
 def _selects(event: DpEvent) -> bool:
     """Whether an event is, or holds, a selection: at one order it is bounded by way of all others."""
     inner = *getattr(event, "events", ()), *((event.event,) if hasattr(event, "event") else ())
     return isinstance(event, dp_accounting.dp_event.RepeatAndSelectDpEvent) or any(map(_selects, inner))
-
-
-def accountant_maker(accountant: str) -> Callable[[], PrivacyAccountant]:
-    """A function that makes fresh dp-accounting accountants with our fixed grids."""
-    if accountant == "pld":
-        return lambda: dp_accounting.pld.PLDAccountant(value_discretization_interval=PLD_GRID)
-    if accountant == "rdp":
-        return lambda: dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS)
-    raise InputError(f"accountant is {accountant!r}", allowed="pld, rdp")
