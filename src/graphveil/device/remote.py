@@ -150,7 +150,7 @@ class Remote:
         try:
             # Over http a proxy of the environment would see token, key and report; over https only the name.
             own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
-            with urllib.request.build_opener(*[_NoRedirect(), *own]).open(request, timeout=_SECONDS) as answer:
+            with urllib.request.build_opener(_NoRedirect(), *own).open(request, timeout=_SECONDS) as answer:
                 data: bytes = answer.read(_LARGEST + 1)
         except urllib.error.HTTPError as error:
             with error:
