@@ -154,7 +154,10 @@ class Remote:
                 data: bytes = answer.read(_LARGEST + 1)
         except urllib.error.HTTPError as error:
             with error:
-                raise Refused(error.code, _code(error.read(10_000))) from error
+                # Nothing else that a stranger sends is printed.
+                sent = error.read(10_000)
+                code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', sent)
+                raise Refused(error.code, code[1].decode() if code else "without a code") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise DeviceError("collector", f"the collector cannot be reached at {self.url}") from error
         if len(data) > _LARGEST:
@@ -164,9 +167,3 @@ class Remote:
 
 def _unreadable() -> DeviceError:
     return DeviceError("collector", "the collector's answer is none of the standard")
-
-
-def _code(body: bytes) -> str:
-    """Return the code of a refusal; nothing else that a stranger sends is printed."""
-    code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', body)
-    return code[1].decode() if code else "without a code"

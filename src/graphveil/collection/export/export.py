@@ -25,18 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.collection.export.bodies import Bodies
-from graphveil.collection.store.frozen import (
-    SHORT,
-    Bytes,
-    Last,
-    Leaves,
-    epoch_hash,
-    flag_places,
-    flags_of,
-    leaf_of,
-    leaf_size,
-    seal_of,
-)
+from graphveil.collection.store import frozen
 from graphveil.device.people.canonical_id import require_distinct
 from graphveil.device.people.people import ids_hash
 from graphveil.device.reports.features import Features
@@ -71,7 +60,7 @@ class Collected:
 
     task: Task
     ids: tuple[str, ...]
-    last: Last
+    last: frozen.Last
     bodies: Bodies
     nonces: tuple[bytes, ...]
     times: Times
@@ -145,16 +134,16 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     return facts
 
 
-def _times_of(numbers: Numbers, leaves: Leaves) -> Times:
+def _times_of(numbers: Numbers, leaves: frozen.Leaves) -> Times:
     """Return in how many epochs everybody, ascending, answered each field, int32 [n, fields]."""
     times = np.zeros((len(numbers), leaves.flags.shape[1]), np.int32)
     np.add.at(times, np.searchsorted(numbers, leaves.numbers), leaves.flags)
     return times
 
 
-def _answer_flags(task: Task, last: Last) -> Bytes:
+def _answer_flags(task: Task, last: frozen.Last) -> frozen.Bytes:
     # From the flags' own bytes: as bits, a body is eight times as long.
-    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
+    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in frozen.flag_places(task)], axis=1)
 
 
 def _by_kind(task: Task, counts: npt.NDArray[Any]) -> dict[str, int]:
@@ -221,17 +210,17 @@ def _require(holds: bool, what: str) -> None:
         raise DataError(what)
 
 
-def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
+def _arrays(path: Path, task: Task) -> tuple[frozen.Last, frozen.Leaves]:
     # Nothing in it is compressed: a compressed file could unpack to any size.
     *parts, leaf_epochs, rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
-    last, leaves = Last(*parts), Leaves(leaf_epochs, rows)
+    last, leaves = frozen.Last(*parts), frozen.Leaves(leaf_epochs, rows)
     people, width = len(last.numbers), -(-task.bits // 8)
     shapes: list[tuple[npt.NDArray[Any], type, tuple[int, ...]]] = [
         *((column, np.int64, (people,)) for column in (last.numbers, last.epochs, last.joined)),
-        (last.salts, np.uint8, (people, SHORT)),
+        (last.salts, np.uint8, (people, frozen.SHORT)),
         (last.bodies, np.uint8, (people, width)),
         (leaves.epochs, np.int64, (len(leaves.leaves),)),
-        (leaves.leaves, np.uint8, (len(leaves.leaves), leaf_size(task))),
+        (leaves.leaves, np.uint8, (len(leaves.leaves), frozen.leaf_size(task))),
     ]
     for array, kind, shape in shapes:
         _require(array.dtype == kind and array.shape == shape, "holds an array of another shape or type")
@@ -241,14 +230,15 @@ def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
     return last, leaves
 
 
-def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> None:
+def _require_frozen(task: Task, epochs: Epochs, last: frozen.Last, leaves: frozen.Leaves) -> None:
     """Refuse reports that do not match the hashes of their epochs."""
     _require(bool((leaves.flags <= 1).all() and (leaves.numbers >= 0).all()), "holds leaves that no collector makes")
     _require(bool(np.isin(leaves.epochs, np.arange(1, len(epochs) + 1)).all()), "holds reports of no closed epoch")
     for epoch, (nonce, digest) in enumerate(epochs, start=1):
         mine = leaves.leaves[leaves.epochs == epoch].tobytes()
         _require(
-            epoch_hash(task, epoch, nonce, [mine]) == digest, f"holds others than the frozen reports of epoch {epoch}"
+            frozen.epoch_hash(task, epoch, nonce, [mine]) == digest,
+            f"holds others than the frozen reports of epoch {epoch}",
         )
     # By number and epoch, so that each person's last report comes right before the next person's.
     order = np.lexsort((leaves.epochs, leaves.numbers))
@@ -257,15 +247,17 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
     same = np.array_equal(last.numbers, leaves.numbers[ends]) and np.array_equal(last.epochs, leaves.epochs[ends])
     _require(same, "does not hold everybody's last report")
     _require(bool((last.joined >= 1).all() and (last.joined <= last.epochs).all()), "holds reports of later people")
-    places = flag_places(task)
+    places = frozen.flag_places(task)
     rows = zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True)
     for number, joined, salt, row, leaf in rows:
         body = row.tobytes()
-        mine = leaf_of(int(number), flags_of(body, places), seal_of(salt.tobytes(), int(joined), body))
+        mine = frozen.leaf_of(
+            int(number), frozen.flags_of(body, places), frozen.seal_of(salt.tobytes(), int(joined), body)
+        )
         _require(mine == leaf.tobytes(), "holds a report that was not sent so")
 
 
-def _require_facts(facts: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
+def _require_facts(facts: Mapping[str, Any], task: Task, last: frozen.Last, times: Times) -> None:
     """Refuse a description that does not match the reports."""
     flags, enrolled, most = _answer_flags(task, last), facts["enrolled"], facts["most_links"]
     answered = int(flags.any(axis=1).sum())

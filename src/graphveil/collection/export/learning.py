@@ -48,15 +48,7 @@ from graphveil.runtime.words import count_of
 
 #: Options that the task fixes.
 _OF_TASK = (
-    "epsilon",
-    "epsilon_x",
-    "epsilon_y",
-    "epsilon_a",
-    "mode",
-    "degree_share",
-    "mechanism",
-    "delta",
-    "sampled",
+    *("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "degree_share", "mechanism", "delta", "sampled"),
     "queries",
 )
 #: Methods by the fields that they read; all but those with lists read public edges too.

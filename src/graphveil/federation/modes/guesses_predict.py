@@ -17,21 +17,8 @@ from graphveil.federation.core import states
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.commitments import name_of
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
-from graphveil.federation.modes import joined
+from graphveil.federation.modes import guesses, joined
 from graphveil.federation.modes.guess_pool import Pool, evidence_of, neighbour_labels, spread_evidence
-from graphveil.federation.modes.guesses import (
-    ALONE,
-    LEARNED,
-    NETWORK,
-    POOLED,
-    POOLED_ALONE,
-    REPORTS,
-    TAUGHT,
-    GuessPublisher,
-    log_of,
-    private_classes,
-    require_classes,
-)
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS, Prediction
 from graphveil.federation.modes.labels import best_round
@@ -53,8 +40,8 @@ def predicting_holder(
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
-    setting, publisher = run.setting, GuessPublisher(run.setting)
-    parts = {name: value for name, value in before.items() if name.startswith(LEARNED)}
+    setting, publisher = run.setting, guesses.GuessPublisher(run.setting)
+    parts = {name: value for name, value in before.items() if name.startswith(guesses.LEARNED)}
     seal = joined.sealed(run, holding, {"new": new, "old": old, **parts})
     is_reader = run.me == setting.label_holder
     if run.state is not None:
@@ -72,7 +59,7 @@ def predicting_holder(
         reports = []
         for name in run.roster.other_holders:
             reports.append((yield Receive(name, "guesses", (len(new),))))
-            require_classes(reports[-1], 0, setting.guessing.channel.shape[1], name)
+            guesses.require_classes(reports[-1], 0, setting.guessing.channel.shape[1], name)
         scores = _scores(setting, network, before, torch.stack(reports), (new, old))
         probabilities = torch.softmax(scores[new], dim=1)
     else:
@@ -90,17 +77,17 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
 
 
 def _learned(before: states.State, part: str) -> dict[str, Tensor]:
-    return states.under(f"{LEARNED}{part}/", before)
+    return states.under(f"{guesses.LEARNED}{part}/", before)
 
 
 def _guesses(setting: Setting, network: LocalNetwork, before: states.State, holding: Holding) -> Tensor:
     """Return a holder's guesses of everybody, int64 [n]."""
-    learned = _learned(before, NETWORK)
+    learned = _learned(before, guesses.NETWORK)
     if not setting.person:
         return network.by(learned).argmax(dim=1)
     # 0 favours no class: no votes were counted for people who joined later.
     votes = torch.zeros(holding.nodes, learned["weight"].shape[1] - int(holding.features.shape[1]))
-    return private_classes(learned["weight"], learned["bias"], holding.features, votes)
+    return guesses.private_classes(learned["weight"], learned["bias"], holding.features, votes)
 
 
 def _scores(
@@ -110,12 +97,12 @@ def _scores(
     (new, old), classes = rows, setting.classes
     labels = torch.where(before["desk/split"][0].bool(), before["desk/heard"], -1)
     labels = _now(labels, old, nobody=-1)
-    alone = network.by(_learned(before, ALONE))
+    alone = network.by(_learned(before, guesses.ALONE))
     near = neighbour_labels(labels, classes, network.transition)
-    scores = Pool.restored(_learned(before, POOLED_ALONE)).of([alone], near)
+    scores = Pool.restored(_learned(before, guesses.POOLED_ALONE)).of([alone], near)
     if best_round(before) == 1:  # the run's own answer was the label holder's alone
         return scores
-    past = _learned(before, REPORTS)
+    past = _learned(before, guesses.REPORTS)
     reported = torch.zeros(past["reports"].shape[1], dtype=torch.bool)
     reported[past["rows"]] = True
     guessed = torch.cat([_now(reported, old, nobody=False).nonzero().squeeze(1), new])
@@ -123,8 +110,8 @@ def _scores(
     of_all = torch.stack([_now(each, old, nobody=0) for each in past["reports"]])
     of_all[:, new] = reports
     evidence = evidence_of(list(of_all[:, guessed]), list(past["chances"]), guessed, len(old))
-    networks = [log_of(torch.softmax(scores, dim=1)), network.by(_learned(before, TAUGHT))]
-    return Pool.restored(_learned(before, POOLED)).of(networks, spread_evidence(evidence, network.transition))
+    networks = [guesses.log_of(torch.softmax(scores, dim=1)), network.by(_learned(before, guesses.TAUGHT))]
+    return Pool.restored(_learned(before, guesses.POOLED)).of(networks, spread_evidence(evidence, network.transition))
 
 
 def _now(values: Tensor, old: Tensor, *, nobody: int) -> Tensor:

@@ -19,18 +19,8 @@ import numpy.typing as npt
 
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
+from graphveil.mechanisms.samplers import laws
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD
-from graphveil.mechanisms.samplers.laws import (
-    IndependentLaw,
-    Places,
-    TwoWeights,
-    WindowLaw,
-    best_coordinates,
-    exp_share,
-    share_of,
-    two_weights,
-    window_law,
-)
 from graphveil.privacy import Randomness
 
 # Where d is large the worst variance is least near epsilon/k = 2.16.
@@ -42,7 +32,7 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class HybridLaw(IndependentLaw):
+class HybridLaw(laws.IndependentLaw):
     """Levels 0 and 1 are the private signs, those from 2 on the levels of the window.
 
     Args:
@@ -51,8 +41,8 @@ class HybridLaw(IndependentLaw):
         chance: words out of 2^64 that choose the window.
     """
 
-    window: WindowLaw | None
-    sign: TwoWeights
+    window: laws.WindowLaw | None
+    sign: laws.TwoWeights
     chance: int
 
     @property
@@ -64,7 +54,7 @@ class HybridLaw(IndependentLaw):
     def levels(self) -> int:
         return 2 + (self.window.levels if self.window else 0)
 
-    def draw(self, positions: Places, randomness: Randomness) -> Places:
+    def draw(self, positions: laws.Places, randomness: Randomness) -> laws.Places:
         """Levels for positions [n, k]: one word chooses the branch, one decides in it.
 
         Args:
@@ -72,13 +62,13 @@ class HybridLaw(IndependentLaw):
         """
         # Both words are always drawn, so that how much noise is used says nothing.
         coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)
-        sign: Places = (word < self._thresholds(positions)).astype(np.int64)
+        sign: laws.Places = (word < self._thresholds(positions)).astype(np.int64)
         if self.window is None:
             return sign
-        level: Places = 2 + self.window.place(positions, self.window.weights.place(word))
+        level: laws.Places = 2 + self.window.place(positions, self.window.weights.place(word))
         return np.where(coin < np.uint64(self.chance), level, sign).astype(np.int64)
 
-    def probability(self, levels: Places, positions: Places) -> FloatArray:
+    def probability(self, levels: laws.Places, positions: laws.Places) -> FloatArray:
         plus = self._thresholds(positions).astype(np.float64) / WORD
         sign = (1 - self.chance / WORD) * np.where(levels == 1, plus, 1 - plus)
         if self.window is None:
@@ -98,7 +88,7 @@ class HybridLaw(IndependentLaw):
         chance = self.chance / WORD
         return chance * self.window.second_moments() + (1 - chance) * sign
 
-    def _thresholds(self, positions: Places) -> Words:
+    def _thresholds(self, positions: laws.Places) -> Words:
         """low + (high - low) position / steps in integers: the words that make a sign plus."""
         # Divided first: the product of a 64-bit weight with a position would overflow.
         whole, rest = divmod(self.sign.high - self.sign.low, self.steps)
@@ -112,13 +102,13 @@ class HybridLaw(IndependentLaw):
 @lru_cache(maxsize=256)
 def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
     """The law of one of `parts` coordinates that share `epsilon`."""
-    sign = two_weights(1, 1, epsilon, parts)
-    if share_of(epsilon, parts) <= _SIGNS_ALONE:
+    sign = laws.two_weights(1, 1, epsilon, parts)
+    if laws.share_of(epsilon, parts) <= _SIGNS_ALONE:
         return HybridLaw(None, sign, 0)
     with localcontext(PRECISION):
         # The branch does not depend on the value: any whole number of words is as private.
-        chance = int(WORD * (1 - 1 / exp_share(epsilon, 2 * parts)))
-    return HybridLaw(window_law(epsilon, parts, 2), sign, chance)
+        chance = int(WORD * (1 - 1 / laws.exp_share(epsilon, 2 * parts)))
+    return HybridLaw(laws.window_law(epsilon, parts, 2), sign, chance)
 
 
-Hybrid: Final = SamplingKind("Hybrid", hybrid_law, partial(best_coordinates, hybrid_law, share=_BEST_SHARE))
+Hybrid: Final = SamplingKind("Hybrid", hybrid_law, partial(laws.best_coordinates, hybrid_law, share=_BEST_SHARE))

@@ -146,16 +146,11 @@ class Guarantee:
             parts=tuple(cls.from_dict(part) for part in parts),
         )
         # Text and codes may not disagree: whoever edits one of them is noticed.
-        _require_codes(fields, guarantee)
+        codes = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
+        for name, code in zip(_CODES, codes, strict=True):
+            if fields[name] != code:
+                raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
         return guarantee
-
-
-def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
-    """Refuse codes that are not those of the texts beside them."""
-    codes = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
-    for name, code in zip(_CODES, codes, strict=True):
-        if fields[name] != code:
-            raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
 
 
 def epsilon_from_json(value: object) -> float:
