@@ -29,6 +29,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.federation.crypto.masks import as_message
 from graphveil.files.writing import sync_folder, whole_file, writing
 
 # Nobody publishes before all have saved the round before, so parties are one round apart at most: two would do.
@@ -111,8 +112,8 @@ class Checkpoints:
             else:
                 files[name] = self._keep(name, value)
         if files:
-            small[_ELSEWHERE] = _as_bytes(json.dumps(files))
-        small[_PLATFORM] = _as_bytes(platform_facts())
+            small[_ELSEWHERE] = as_message(json.dumps(files).encode())
+        small[_PLATFORM] = as_message(platform_facts().encode())
         self._write(self._file(round), small)
         # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more.
         for old in self.rounds()[:-_ROUNDS]:
@@ -291,10 +292,6 @@ def _noted(file: Path) -> tuple[str, str]:
     if not re.fullmatch(r"[0-9]{1,18}", round):
         raise ModelFileError("does not name a round", where=str(file), remedy="restore it")
     return round, name.strip()
-
-
-def _as_bytes(text: str) -> Tensor:
-    return torch.tensor(list(text.encode()), dtype=torch.uint8)
 
 
 def _locked(file: Path) -> int | None:

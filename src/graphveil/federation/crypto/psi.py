@@ -93,18 +93,18 @@ def multiplied(secret: bytes, points: bytes) -> bytes:
 def all_on_curve(points: bytes) -> bool:
     """Whether every point is on the curve, not its twist, and its u below 2^255 - 19; the order is not looked at."""
     rows = _split(points)
-    return all(_on_curve(rows[first : first + _AT_ONCE]) for first in range(0, len(rows), _AT_ONCE))
+    for first in range(0, len(rows), _AT_ONCE):
+        numbers = [int.from_bytes(row, "little") for row in rows[first : first + _AT_ONCE]]
+        if any(u >= PRIME for u in numbers):
+            return False
+        # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist would mark its row under every secret.
+        if any(symbol > 1 for symbol in powers([_height(u) for u in numbers], (PRIME - 1) // 2)):
+            return False
+    return True
 
 
 def _split(points: bytes) -> list[bytes]:
     return [points[start : start + POINT] for start in range(0, len(points), POINT)]
-
-
-def _on_curve(rows: Sequence[bytes]) -> bool:
-    numbers = [int.from_bytes(row, "little") for row in rows]
-    in_range = all(u < PRIME for u in numbers)
-    # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist would mark its row under every secret.
-    return in_range and all(symbol <= 1 for symbol in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
 
 
 def _height(u: int) -> int:

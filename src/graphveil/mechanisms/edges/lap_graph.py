@@ -232,16 +232,13 @@ class LapGraph(OfPairs):
         largest = len(reported) - common, common
         rest = size - len(reported) - (len(true) - common), len(true) - common
         cells = log_probability_of_top_k(largest, rest, self._cell_noise)
-        return torch.tensor(self._log_count(len(reported), len(true)) + cells, dtype=torch.float64)
-
-    def _log_count(self, reported: int, true: int) -> float:
-        """log Pr[number of released pairs]; the ends collect what was cut."""
-        if not self.domain.size:
-            return 0.0
-        noise, distance = self._count_noise, np.array([abs(reported - true)])
-        # Cut at both ends: these two numbers stand for all noise beyond them.
-        at_end = reported in (0, self.domain.size)
-        return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
+        count = 0.0
+        if size:
+            noise, distance = self._count_noise, np.array([abs(len(reported) - len(true))])
+            # Cut at both ends: these two numbers stand for all noise beyond them.
+            at_end = len(reported) in (0, size)
+            count = float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
+        return torch.tensor(count + cells, dtype=torch.float64)
 
     @property
     def _count_noise(self) -> TwoSided:

@@ -156,7 +156,16 @@ class _CellsOfBlock:
             rest = _Rest(edges, 1 + self.cells.noise.draw(len(edges), stream), edges[:0])
         # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
         seen = np.sort(np.concatenate([edges, rest.zeros])) if rest.zeros.size else edges
-        zeros = _zeros(self.cells, self.threshold, seen, stop, stream)
+        # The zeros that pass, numbered without those in `seen`, which hold 1 or are out of the game.
+        if stop == len(seen) or self.threshold.everything:
+            numbers = np.arange(stop - len(seen))
+        else:
+            with localcontext(DEEP):
+                chance = self.cells.chance(self.threshold)
+                gaps = geometric_by_ratio(1 - chance, stop - len(seen))
+            passing = bernoulli_places(stop - len(seen), gaps, float(chance), stream)
+            numbers = np.concatenate([places for *_, places in passing])
+        zeros = numbers + np.searchsorted(seen - np.arange(len(seen)), numbers, side="right")
         above = self.cells.passes(rest.values, self.threshold, stream)
         levels = np.concatenate([rest.values[above], self.cells.values(len(zeros), self.threshold, stream)])
         left = _Rest(rest.edges[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
@@ -211,20 +220,3 @@ def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
         # No subset is favoured: where equal keys would decide, all are drawn again.
         if keys[order[size - 1]] < keys[order[size:]].min():
             return order[:size]
-
-
-def _zeros(cells: Cells, threshold: Threshold, seen: Ids, size: int, randomness: Randomness) -> Ids:
-    """The places of cells holding 0 that pass `threshold`, ascending; those in `seen` hold 1 or are out of the game."""
-    total = size - len(seen)
-    if not total or threshold.everything:
-        return _skip(seen, np.arange(total))
-    with localcontext(DEEP):
-        chance = cells.chance(threshold)
-        gaps = geometric_by_ratio(1 - chance, total)
-    parts = [places for *_, places in bernoulli_places(total, gaps, float(chance), randomness)]
-    return _skip(seen, np.concatenate(parts))
-
-
-def _skip(seen: Ids, numbers: Ids) -> Ids:
-    """The places with these numbers, both ascending, when the places in `seen` have none."""
-    return numbers + np.searchsorted(seen - np.arange(len(seen)), numbers, side="right")

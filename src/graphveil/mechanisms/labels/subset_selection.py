@@ -80,7 +80,20 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
         _validate.fits_in_memory(len(true), self.sent, "reports")
         members = np.empty((len(true), self.sent), np.int32)
         for start, stop in blocks(len(true), self.classes):
-            members[start:stop] = self._draw(true[start:stop, None], randomness)
+            column = true[start:stop, None]
+            n, sent = len(column), self.sent
+            # All words are drawn for everybody: how many are used says nothing of the class.
+            words = randomness.uint64(2 * n).reshape(2, n)
+            drawn = draw_subsets(n, self.classes - 1, sent, randomness)
+            # Numbers of the c - 1 other classes: those from the true one on are one higher.
+            chosen = drawn + (drawn >= column)
+            own = words[0] >= np.uint64(self.left_out)
+            # Any of the d may give way to the true class: what is left is a uniform set of d - 1 others.
+            place = (words[1] % np.uint64(sent)).astype(np.int64)
+            rows = np.flatnonzero(own)
+            chosen[rows, place[rows]] = column[rows, 0]
+            chosen.sort(axis=1)
+            members[start:stop] = chosen
         return SubsetReports(torch.from_numpy(members))
 
     def evidence(self, reports: SubsetReports) -> FloatArray:
@@ -106,22 +119,6 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
         named = np.zeros((len(members), self.classes), np.bool_)
         np.put_along_axis(named, members.numpy().astype(np.int64), True, axis=1)
         return named
-
-    def _draw(self, true: npt.NDArray[np.int64], randomness: Randomness) -> npt.NDArray[np.int64]:
-        """A set for each true class [n, 1], ascending [n, d]."""
-        n, sent = len(true), self.sent
-        # All words are drawn for everybody: how many are used says nothing of the class.
-        words = randomness.uint64(2 * n).reshape(2, n)
-        drawn = draw_subsets(n, self.classes - 1, sent, randomness)
-        # Numbers of the c - 1 other classes: those from the true one on are one higher.
-        chosen = drawn + (drawn >= true)
-        own = words[0] >= np.uint64(self.left_out)
-        # Any of the d may give way to the true class: what is left is a uniform set of d - 1 others.
-        place = (words[1] % np.uint64(sent)).astype(np.int64)
-        rows = np.flatnonzero(own)
-        chosen[rows, place[rows]] = true[rows, 0]
-        chosen.sort(axis=1)
-        return chosen
 
 
 @lru_cache(maxsize=256)
