@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ import torch
 from graphveil.aggregation import from_scipy
 from graphveil.aggregation.loops import add_rows
 from graphveil.aggregation.shared import widened
-from graphveil.aggregation.sparse import Rows
+from graphveil.aggregation.sparse import Rows, walk_coefficients
 from graphveil.engine import Blocks, LocalEngine
 from graphveil.errors import InputError
 
@@ -190,3 +192,22 @@ def test_rows_that_are_numbered_anew_for_many_products_keep_every_bit(alpha: flo
     product = a.walk(x, 9, alpha)
     assert torch.allclose(product, expected, atol=1e-6)
     assert torch.equal(product, a.on(LocalEngine(2)).walk(x, 9, alpha))
+
+
+@pytest.mark.parametrize("nodes", [40, 11_000])
+def test_a_chain_of_products_gives_all_walks_at_once(nodes: int) -> None:
+    """Of few rows, and of so many that they are numbered anew; as other precision and engines take them, too."""
+    drawn = np.random.default_rng(6)
+    matrix = sp.random_array((nodes, nodes), density=4 / nodes, rng=drawn, dtype=np.float32)
+    a = from_scipy(matrix).forward
+    x = torch.from_numpy(drawn.normal(size=(nodes, 24)).astype(np.float32))
+    walks, some = [(9, 0.7), (3, 1.0), (10, 0.9)], torch.tensor([5, 0, nodes - 1])
+    chain = [walk_coefficients(hops, alpha, 10) for hops, alpha in walks]
+    doubled = replace(a, values=a.values.double())
+    for rows in (a, a.on(LocalEngine(2)), doubled):
+        here = x.to(rows.values.dtype)
+        whole, part = rows.polynomials(here, chain), rows.polynomials(here, chain, some)
+        for (hops, alpha), every, three in zip(walks, whole, part, strict=True):
+            expected = rows.walk(here, hops, alpha)
+            assert torch.allclose(every, expected, atol=1e-6 * float(expected.abs().max()))
+            assert torch.equal(three, every[some])

@@ -10,7 +10,7 @@ up in the order of its entries wherever that is done, so all engines give the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -66,32 +66,75 @@ class Rows:
         """
         if hops == 0:
             return x
-        # The compiled loop has weights of float32 alone, and no engine changes a bit with others either.
-        single = self.values.dtype == torch.float32
-        if not single or (x.device.type != "cpu" and self.engine == LOCAL):
+
+        def walked(x: Tensor, _: Tensor | None, multiply: Callable[[Tensor], Tensor]) -> list[Tensor]:
             z, seeds = x, None if alpha == 1.0 else x * (1 - alpha)
-            for _ in range(hops):
-                z = _mixed(seeds, self._bags(z), alpha)
-            return z
+            for _hop in range(hops):
+                product = multiply(z)
+                z = product if seeds is None else torch.add(seeds, product, alpha=alpha, out=product)
+            return [z]
+
+        return self._in_a_row(x, hops, walked)[0]
+
+    def polynomials(
+        self, x: Tensor, coefficients: Sequence[Sequence[float]], nodes: Tensor | None = None
+    ) -> list[Tensor]:
+        """Return sum_k a_k A^k x for several rows of coefficients a_0..a_K, from one chain of K products.
+
+        Args:
+            x: dense [columns, c]; rows are square.
+            coefficients: K + 1 each.
+            nodes: int64 [m], whose rows are wanted; None: all [rows, c].
+        """
+
+        def added_up(x: Tensor, nodes: Tensor | None, multiply: Callable[[Tensor], Tensor]) -> list[Tensor]:
+            here = x if nodes is None else x[nodes]
+            totals, z = [own[0] * here for own in coefficients], x
+            for each in zip(*(own[1:] for own in coefficients), strict=True):
+                z = multiply(z)
+                here = z if nodes is None else z[nodes]
+                for total, coefficient in zip(totals, each, strict=True):
+                    if coefficient:
+                        total.add_(here, alpha=coefficient)
+            return totals
+
+        return self._in_a_row(x, len(coefficients[0]) - 1, added_up, nodes)
+
+    def _in_a_row(
+        self,
+        x: Tensor,
+        hops: int,
+        work: Callable[[Tensor, Tensor | None, Callable[[Tensor], Tensor]], list[Tensor]],
+        nodes: Tensor | None = None,
+    ) -> list[Tensor]:
+        """Return what some work makes of x, some nodes and A, by so many products."""
+        # The compiled loop has weights of float32 alone, and no engine changes a bit with others either.
+        if self.values.dtype != torch.float32 or (x.device.type != "cpu" and self.engine == LOCAL):
+            return work(x, nodes, self._bags)
         wide = torch.from_numpy(widened(x.cpu().numpy(), often=hops >= _OFTEN))
         far = wide.numel() >= _FAR_NUMBERS and self.indices.numel() < _FEW_ENTRIES
         if hops >= _OFTEN and far and self.engine == LOCAL:
             order, places, near = self._near
-            result = near._walked(wide.index_select(0, order), hops, alpha).index_select(0, places)
+            wanted = None if nodes is None else places[nodes]
+            results = work(wide.index_select(0, order), wanted, near._multiplier(wide.shape[1]))
+            if nodes is None:
+                results = [result.index_select(0, places) for result in results]
         else:
-            result = self._walked(wide, hops, alpha)
-        result = result.to(x.device)
-        return result if wide.shape[1] == x.shape[1] else result[:, : x.shape[1]].contiguous()
+            results = work(wide, None if nodes is None else nodes.cpu(), self._multiplier(wide.shape[1]))
+        cut = wide.shape[1] != x.shape[1]
+        return [(result[:, : x.shape[1]].contiguous() if cut else result).to(x.device) for result in results]
 
-    def _walked(self, wide: Tensor, hops: int, alpha: float) -> Tensor:
-        # Written over in turns: large arrays are slow to take from the system.
-        rooms = [room(self.starts.numel() - 1, wide.shape[1]) for _ in range(min(hops, 2))]
-        results = [torch.from_numpy(out) for out in rooms]
-        seeds, z = None if alpha == 1.0 else wide * (1 - alpha), wide.numpy()
-        for hop in range(hops):
-            z = self._sums(z, rooms[hop % 2])
-            wide = _mixed(seeds, results[hop % 2], alpha)
-        return wide
+    def _multiplier(self, columns: int) -> Callable[[Tensor], Tensor]:
+        """Return what multiplies matrices of so many columns, into two arrays in turns: new ones are slow to get."""
+        rooms: list[npt.NDArray[np.float32]] = []
+
+        def multiply(z: Tensor) -> Tensor:
+            if len(rooms) < 2:
+                rooms.append(room(self.starts.numel() - 1, columns))
+            rooms.reverse()
+            return torch.from_numpy(self._sums(z.numpy(), rooms[0]))
+
+        return multiply
 
     @cached_property
     def _near(self) -> tuple[Tensor, Tensor, Rows]:
@@ -241,9 +284,9 @@ class SparseMatrix:
         return SparseMatrix(forward, forward if self.backward is self.forward else convert(self.backward), self.shape)
 
 
-def _mixed(seeds: Tensor | None, product: Tensor, alpha: float) -> Tensor:
-    """Return seeds + alpha times a product, in its place."""
-    return product if seeds is None else torch.add(seeds, product, alpha=alpha, out=product)
+def walk_coefficients(hops: int, alpha: float, degree: int) -> list[float]:
+    """Return those of 1, A .. A^degree in what `Rows.walk` makes of x, for as many hops at most."""
+    return [*((1 - alpha) * alpha**k for k in range(hops)), alpha**hops, *(0.0 for _ in range(degree - hops))]
 
 
 def starts_type(entries: int) -> type[np.int32] | type[np.int64]:

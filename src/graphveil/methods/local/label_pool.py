@@ -16,12 +16,12 @@ Shapes: labels [n] with -1 for none, masks "used" [n, b], scores [n, b, c, m].
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.aggregation.sparse import walk_coefficients
 from graphveil.engine import LOCAL, Engine
 from graphveil.methods.base.network.start import Reader
 from graphveil.methods.base.people.released import Topology
@@ -30,7 +30,6 @@ from graphveil.models.labels.belief import (
     ROUNDS,
     STEPS,
     Edges,
-    diffuse,
     edges_of,
     fit_process,
     propagate_beliefs,
@@ -52,8 +51,12 @@ WALKS = (("mean", 0.95), ("mean", 0.98))
 HOPS = (("gcn", 1), ("gcn", 2), ("gcn", 3), ("mean", 1), ("mean", 2))
 PROCESSES = (("mean", 0.9, 1.0), ("mean", 0.97, 0.1), ("mean", 0.97, 0.3), ("mean", 0.99, 0.3), ("gcn", 0.97, 0.3))
 BELIEFS = ((0.25, 1.0), (0.25, 0.5), (0.5, 0.25))
-#: The members that take part on every graph, the name of a reader trained elsewhere, and how many clues it is told.
-CHEAP, START = len(SPREADS + WALKS + HOPS), "start"
+#: The members that take part on every graph by name, as (matrix, hops, alpha) of `Rows.walk`. 0.985^30 is still nearly
+#: two thirds: what is cut off of the series must be small beside its sum.
+CHAINED = {f"spread {kind} {alpha}": (kind, 60 if alpha > 0.985 else 30, alpha) for kind, alpha in SPREADS + WALKS}
+CHAINED |= {f"hops {kind} {hops}": (kind, hops, 1.0) for kind, hops in HOPS}
+#: How many they are, the name of a reader trained elsewhere, and how many clues it is told.
+CHEAP, START = len(CHAINED), "start"
 OWN, COMMON = CHEAP + 1, CHEAP + 4
 #: No score that it is told is larger.
 MOST = 8.0
@@ -247,7 +250,7 @@ def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
 
 def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
     """Return how many sparse products of (FOLDS + 1) * classes columns a pool makes."""
-    spreads = 30 * len(SPREADS + WALKS) + sum(hops for _, hops in HOPS)
+    spreads = sum(_degree(kind) for kind in ("gcn", "mean"))
     if not affordable(edges, classes, work):
         return spreads
     return spreads + len(PROCESSES) * (2 * STEPS + 1) * DEPTH + 10 * ROUNDS * len(BELIEFS)
@@ -267,34 +270,35 @@ def _members(
 ) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
     small = affordable(len(setting.edges.sender), len(setting.log_prior), work)
-    tasks: list[tuple[str, Callable[[], Tensor]]] = []
-    for kind, alpha in SPREADS + WALKS:
-        tasks.append((f"spread {kind} {alpha}", partial(_spread, setting, used, kind, alpha)))
-    for kind, hops in HOPS:
-        tasks.append((f"hops {kind} {hops}", partial(_hops, setting, used, kind, hops)))
-    for kind, alpha, penalty in PROCESSES if small else ():
-        tasks.append((f"process {kind} {alpha} {penalty}", partial(_process, setting, used, kind, alpha, penalty)))
-    for discount, temper in BELIEFS if small else ():
-        tasks.append((f"belief {discount} {temper}", partial(_belief, setting, used, discount, temper)))
-    scores = []
-    for done, (name, run) in enumerate(tasks, start=1):
-        scores.append(unit_scores(apart(run(), setting.limit(name))))
+    count = CHEAP + small * len(PROCESSES + BELIEFS)
+    scores: dict[str, Tensor] = {}
+    for name, raw in _each_member(setting, used, costly=small):
+        scores[name] = unit_scores(apart(raw, setting.limit(name)))
         if progress is not None:
-            progress(Progress(done, len(tasks)))
-    return [name for name, _ in tasks], torch.stack(scores, dim=3)
+            progress(Progress(len(scores), count))
+    names = [*CHAINED, *(name for name in scores if name not in CHAINED)]
+    return names, torch.stack([scores[name] for name in names], dim=3)
 
 
-def _spread(setting: _Setting, used: Tensor, kind: str, alpha: float) -> Tensor:
-    # 0.985^30 is still nearly two thirds: what is cut off of the series must be small beside its sum.
-    depth = 60 if alpha > 0.985 else 30
-    return diffuse(setting.matrices[kind], _seeds(setting, used), alpha, depth).view(*used.shape, -1)
+def _each_member(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[tuple[str, Tensor]]:
+    """Yield members by name, scores [n, b, c] as they come."""
+    seeds = _seeds(setting, used)
+    for kind, matrix in setting.matrices.items():
+        walks = {name: (hops, alpha) for name, (own, hops, alpha) in CHAINED.items() if own == kind}
+        chain = [walk_coefficients(hops, alpha, _degree(kind)) for hops, alpha in walks.values()]
+        for name, raw in zip(walks, matrix.forward.polynomials(seeds, chain), strict=True):
+            yield name, raw.view(*used.shape, -1)
+    if costly:
+        for kind, alpha, penalty in PROCESSES:
+            read = setting.matrices[kind], setting.likelihood, used, setting.log_prior
+            yield f"process {kind} {alpha} {penalty}", fit_process(*read, alpha=alpha, penalty=penalty)
+        for discount, temper in BELIEFS:
+            yield f"belief {discount} {temper}", _belief(setting, used, discount, temper)
 
 
-def _hops(setting: _Setting, used: Tensor, kind: str, hops: int) -> Tensor:
-    x = _seeds(setting, used)
-    for _ in range(hops):
-        x = setting.matrices[kind].forward.times(x)
-    return x.view(*used.shape, -1)
+def _degree(kind: str) -> int:
+    """Return how many products with a matrix all members of its chain take together."""
+    return max(hops for own, hops, _ in CHAINED.values() if own == kind)
 
 
 def _seeds(setting: _Setting, used: Tensor) -> Tensor:
@@ -305,11 +309,6 @@ def _seeds(setting: _Setting, used: Tensor) -> Tensor:
         setting.keep - setting.flip
     )
     return ((estimate - prior)[:, None] * used[:, :, None]).flatten(1)
-
-
-def _process(setting: _Setting, used: Tensor, kind: str, alpha: float, penalty: float) -> Tensor:
-    q = setting.matrices[kind]
-    return fit_process(q, setting.likelihood, used, setting.log_prior, alpha=alpha, penalty=penalty)
 
 
 def _belief(setting: _Setting, used: Tensor, discount: float, temper: float) -> Tensor:

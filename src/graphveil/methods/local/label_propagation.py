@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.shared import quick_width
+from graphveil.aggregation.sparse import walk_coefficients
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
@@ -63,26 +64,15 @@ def variants(p: SparseMatrix) -> dict[str, Callable[[Tensor], Tensor]]:
 
 
 def all_spread(p: SparseMatrix, seeds: Tensor, nodes: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield every candidate's name and some rows of its Z [m, c], in no order, from one chain of products for all of
-    them.
-
-    Z = (1 - alpha) sum_{k<30} alpha^k P^k Y' + alpha^30 P^30 Y'      (the first formula, written out)
+    """Return every candidate's name and some rows of its Z [m, c], from one chain of products for all of them.
 
     Args:
         p, seeds: [n, n] and Y' [n, c].
         nodes: whose rows are wanted, int64 [m].
     """
-    power = seeds
-    sums = {alpha: (1 - alpha) * seeds[nodes] for alpha in ALPHAS}
-    for k in range(1, STEPS + 1):
-        power = p @ power
-        here = power[nodes]
-        if k in HOPS:
-            yield f"hops={k}", here
-        for alpha, total in sums.items():
-            total.add_(here, alpha=alpha**k if k == STEPS else (1 - alpha) * alpha**k)
-    for alpha, total in sums.items():
-        yield f"alpha={alpha}", total
+    chains = {f"hops={hops}": walk_coefficients(hops, 1.0, STEPS) for hops in HOPS}
+    chains |= {f"alpha={alpha}": walk_coefficients(STEPS, alpha, STEPS) for alpha in ALPHAS}
+    return zip(chains, p.forward.polynomials(seeds, list(chains.values()), nodes), strict=True)
 
 
 def propagate_labels(
