@@ -137,11 +137,8 @@ class VFGNN:
         return self
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
-        """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c].
-
-        Raises:
-            InputError: another graph.
-            InputError: for any `graph`: other people would have to take part to be predicted.
+        """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c]. Raises
+        InputError for any `graph`: other people would have to take part to be predicted.
         """
         # Other people's holders would have to publish too; the label holder has no data of theirs.
         if graph is not None:

@@ -35,8 +35,8 @@ def randomize_by_blocks(
     randomness: Randomness,
     engine: Engine = LOCAL,
 ) -> Any:
-    """Return what the devices send, as `mechanism.randomize` does. Raises InputError as `mechanism.randomize` does, and
-    for before anything is drawn.
+    """Return what the devices send, as `mechanism.randomize` does. Raises InputError as that does, before anything is
+    drawn.
 
     Formal guarantees: those of the mechanism. Every row is reported once, by its own law; rows of different blocks take
     noise from independent streams.

@@ -111,7 +111,7 @@ class Question:
         return answers
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Any:
-        """What the devices send; raises as `truth`, and nothing is encoded then.
+        """What the devices send; raises as `truth`, and nothing is drawn then.
 
         Args:
             values: encoded vectors [n, d].

@@ -31,7 +31,6 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.crypto.hidden_loops import add_diagonals, correct, correct_leaves
 from graphveil.federation.crypto.masks import MaskKey
 
 Seeds = NDArray[np.uint64]
@@ -166,6 +165,8 @@ class HiddenMatrix:
 
     def blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield rows and this reader's share of them, int64 [rows, n], block by block."""
+        from graphveil.federation.crypto.hidden_loops import add_diagonals
+
         n, tables = self.shape.nodes, self.shape.tables
         words = np.ascontiguousarray(self.corrections.numpy()).view(np.uint64)
         roots = _roots(self.key, self.shape, self.reader)
@@ -186,6 +187,8 @@ class HiddenMatrix:
 
     def _expanded(self, seeds: Seeds, words: Seeds, number: int, size: int) -> Seeds:
         """Return the leaves of one block of rows of some trees, [rows, trees]."""
+        from graphveil.federation.crypto.hidden_loops import correct, correct_leaves
+
         depth = self.shape.depth
         inside = (size // _LEAF).bit_length() - 1
         for level in range(depth - inside):

@@ -182,7 +182,7 @@ def join(
 class DealerArithmetic:
     """The dealer's arithmetic in one session: shapes, and the masks of all holders; made by `deal`."""
 
-    def __init__(self, constants: Dealer, keys: Mapping[str, _Keys], lefts: Lefts, *, randomness: Randomness) -> None:
+    def __init__(self, constants: Dealer, keys: Mapping[str, _Keys], lefts: Lefts) -> None:
         self._constants, self._keys, self._lefts = constants, keys, lefts
         self._cuts = {name: own.cut for name, own in keys.items()}
         self._names = _Names()
@@ -236,7 +236,7 @@ def deal(names: Sequence[str], lefts: Lefts, *, randomness: Randomness) -> Progr
         keys[name] = _Keys(*drawn)
         # Sent to its holder alone: with another's keys a holder could take the masks off what it is sent.
         yield Send(name, "mask-keys", packed(drawn))
-    return DealerArithmetic(constants, keys, lefts, randomness=randomness)
+    return DealerArithmetic(constants, keys, lefts)
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ class DegreePreservingRR(OfLists):
         self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL
     ) -> DegreePreservingReports:
         """What the devices send. Raises InputError where an id is no user, a user names itself, or a direction is
-        missing; nothing is encoded.
+        missing; nothing is drawn.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
