@@ -216,7 +216,6 @@ RAW_READERS = {
     "methods/advise/rehearsal.py:_similar": "who has a label, and features and labels that are declared public",
     "methods/base/people/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/people/released.py:randomize_people": "the collection itself",
-    "methods/base/people/released.py:_features": "the collection itself",
     "methods/base/people/released.py:ask_question": "the collection itself",
     "methods/local/lpgnn.py:LPGNN.probabilities": "features declared public, of a new graph",
     "methods/base/people/asking.py:randomize_features": "the feature reports of people to predict, after they paid",

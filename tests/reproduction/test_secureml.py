@@ -19,8 +19,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.clear import Part, Plan
-from graphveil.reproduction.federated import run_on_shares
-from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
+from graphveil.reproduction.federated import LabelHolder, Start, run_in_clear, run_on_shares
 
 UNIT = 2.0**-FRACTION_BITS
 GRAPH = social_graph(60, average_degree=6, dimension=20, classes=3, seed=6)

@@ -12,8 +12,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy import ChangedSamples, Hops, pipeline_epsilon
-from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.entries import BATCH, MULTIPLIER, STEPS
+from graphveil.reproduction.catalogue import BATCH, EXHIBITS, MULTIPLIER, STEPS
 from graphveil.reproduction.exhibit import Entry
 
 ENTRIES = {(entry.data, entry.row): entry for entry in EXHIBITS["weighted-gap-figure3"].entries}

@@ -238,14 +238,19 @@ def louvain(adjacency: sparse.csr_matrix, groups: IntArray, rng: np.random.Gener
         moved = move_nodes(
             adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, community, _SWEEPS
         )
-        community = without_gaps(community)
+        used = np.zeros(len(community), np.bool_)
+        used[community] = True
+        # Counted anew without gaps, in their order.
+        community = (np.cumsum(used) - 1)[community]
         result = community[result]
-        if moved == 0 or community.max() + 1 == len(groups):
+        count = int(community.max()) + 1
+        if moved == 0 or count == len(groups):
             return result
-        shared = np.empty(int(community.max()) + 1, np.int64)
+        shared = np.empty(count, np.int64)
         shared[community] = groups
-        groups = shared
-        adjacency = _merged(adjacency, community)
+        groups, to = shared, community.astype(np.int32)
+        ends = np.repeat(to, np.diff(adjacency.indptr)), to[adjacency.indices]
+        adjacency = sparse.csr_matrix((adjacency.data, ends), shape=(count, count))
 
 
 def _edges_inside(adjacency: sparse.csr_matrix, groups: IntArray) -> sparse.csr_matrix:
@@ -255,20 +260,6 @@ def _edges_inside(adjacency: sparse.csr_matrix, groups: IntArray) -> sparse.csr_
     arrays = adjacency.indptr, adjacency.indices, adjacency.data
     starts, columns, values = edges_within(*arrays, groups.astype(np.int32))
     return sparse.csr_matrix((values, columns, starts), shape=adjacency.shape)
-
-
-def _merged(adjacency: sparse.csr_matrix, community: IntArray) -> sparse.csr_matrix:
-    count = int(community.max()) + 1
-    to = community.astype(np.int32)
-    source = np.repeat(to, np.diff(adjacency.indptr))
-    return sparse.csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
-
-
-def without_gaps(numbers: IntArray) -> IntArray:
-    """The same numbers [n], from 0 to below n, counted anew without gaps and in their order."""
-    used = np.zeros(len(numbers), np.bool_)
-    used[numbers] = True
-    return (np.cumsum(used) - 1)[numbers]
 
 
 _SMALLEST: Final = 4
@@ -323,19 +314,14 @@ def tree_of_communities(
     # The second argsort turns an order into ranks.
     rank = np.argsort(np.lexsort((like, -degree)))
     if len(levels) > 1:
-        levels = _place_isolated(levels, np.flatnonzero(degree == 0), homes)
-        levels = _worthwhile_levels(rank, pairs, levels, _joined(adjacency, levels, rank))
+        # Nodes without edges make one group of their own inside their home, or inside the whole.
+        placed = levels[:1]
+        for level, finer in enumerate(levels[1:]):
+            inner = finer.copy()
+            inner[degree == 0] = homes if homes is not None and level == 0 else -1
+            placed.append(numbered(placed[-1], inner))
+        levels = _worthwhile_levels(rank, pairs, placed, _joined(adjacency, placed, rank))
     return _joined(adjacency, levels, rank)
-
-
-def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray | None) -> list[IntArray]:
-    """The partitions with the isolated nodes in one group of their own inside their home, or inside the whole."""
-    result = [levels[0]]
-    for level, finer in enumerate(levels[1:]):
-        inner = finer.copy()
-        inner[isolated] = homes if homes is not None and level == 0 else -1
-        result.append(numbered(result[-1], inner))
-    return result
 
 
 def adjacency_of(nodes: int, pairs: IntArray) -> sparse.csr_matrix:

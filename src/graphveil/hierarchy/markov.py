@@ -104,7 +104,13 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     """
     from graphveil.hierarchy import mcmc_steps as at
 
-    edges = _neighbours(start.leaves, public.edges, private.edges)
+    # Every leaf's neighbours, the public ones first: a key is twice the node, plus one for private edges.
+    near = np.concatenate([2 * public.edges, 2 * private.edges + 1], axis=1)
+    keys = np.concatenate([near[0], near[1]])
+    ends = np.concatenate([near[1], near[0]]) >> 1
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2 * start.leaves))])
+    order = np.argsort(keys, kind="stable")
+    edges = at.Edges(bounds[::2].copy(), bounds[1::2].copy(), ends[order].astype(np.int32))
     # Counts and work are kept in 32 bits, which halves what a step reads; beyond, they would wrap round.
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
         raise InputError(f"{start.leaves} nodes and {len(edges.ends) // 2} edges", allowed="2^31 - 1 in all")
@@ -128,19 +134,6 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     at.relabel_all(tree)
     at.fill_scores(tree)
     return Chain(tree, edges, weight)
-
-
-def _neighbours(nodes: int, public: IntArray, private: IntArray) -> Edges:
-    """Every leaf's neighbours, the public ones first."""
-    from graphveil.hierarchy.mcmc_steps import Edges
-
-    # A key is twice the node, plus one for private edges: one sort puts each node's public neighbours first.
-    near = np.concatenate([2 * public, 2 * private + 1], axis=1)
-    keys = np.concatenate([near[0], near[1]])
-    ends = np.concatenate([near[1], near[0]]) >> 1
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2 * nodes))])
-    order = np.argsort(keys, kind="stable")
-    return Edges(bounds[::2].copy(), bounds[1::2].copy(), ends[order].astype(np.int32))
 
 
 def _below(tree: Dendrogram, values: npt.NDArray[np.int64] | BoolArray) -> IntArray:

@@ -39,7 +39,17 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
         raise InputError("densities that are not shares", allowed=f"{len(blocks)} numbers from 0 to 1")
     # All of it reads noisy densities only, so any generator will do and graphs may be drawn as often as anybody likes.
     ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
-    return _pairs(blocks, _skip(ranks, _public_numbers(blocks)))
+    public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
+    numbers = [np.zeros(0, np.int64)]
+    # Numbering takes ten times the memory of the edges that it is done to.
+    for start in range(0, public.shape[1], _EDGES):
+        edges = public[:, start : start + _EDGES]
+        # A block without protected pairs is none, so that the public edges it consists of have no number.
+        inside = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
+        numbers.append(pair_numbers(blocks, edges[:, inside]))
+    # Of the numbers that no public edge has, those with these ranks.
+    skipped = np.sort(np.concatenate(numbers))
+    return _pairs(blocks, ranks + np.searchsorted(skipped - np.arange(len(skipped)), ranks, side="right"))
 
 
 def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
@@ -48,8 +58,13 @@ def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
     u, v = np.sort(sorted_pairs.place[pairs], axis=0)
     start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
     across = (u - start) * (stop - middle) + v - middle
-    inside = _circle_numbers(u - start, v - start, stop - start)
-    return _firsts(blocks.places)[block] + np.where(blocks.whole[block], inside, across)
+    # Inside a block pairs are numbered by the shorter way round, then by where it starts; of two equal ways by the
+    # smaller end: in a circle of even size both ends would count the pair otherwise.
+    step, size = v - u, stop - start
+    back = 2 * step > size
+    inside = (np.where(back, size - step, step) - 1) * size + np.where(back, v, u) - start
+    numbers: IntArray = _firsts(blocks.places)[block] + np.where(blocks.whole[block], inside, across)
+    return numbers
 
 
 def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
@@ -66,33 +81,6 @@ def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
     ends = np.stack([row[start + u], row[np.where(whole, start, middle) + v]])
     nodes = blocks.sorted_pairs.tree.leaves
     return np.stack(np.divmod(np.sort(ends.min(axis=0) * nodes + ends.max(axis=0)), nodes))
-
-
-def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
-    """Number the pairs i < j of a circle by the shorter way round, then by where it starts; of two equal ways by i."""
-    step = j - i
-    # The two ways round a circle of even size may be equal; then both ends would count the pair.
-    back = 2 * step > size
-    start = np.where(back, j, i)
-    return (np.where(back, size - step, step) - 1) * size + start
-
-
-def _public_numbers(blocks: Blocks) -> IntArray:
-    """The numbers of the public edges that lie in blocks, ascending."""
-    public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
-    numbers = [np.zeros(0, np.int64)]
-    # Numbering takes ten times the memory of the edges that it is done to.
-    for start in range(0, public.shape[1], _EDGES):
-        edges = public[:, start : start + _EDGES]
-        # A block without protected pairs is none, so that the public edges it consists of have no number.
-        inside = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
-        numbers.append(pair_numbers(blocks, edges[:, inside]))
-    return np.sort(np.concatenate(numbers))
-
-
-def _skip(ranks: IntArray, skipped: IntArray) -> IntArray:
-    """The numbers with the given ranks among those that are not skipped."""
-    return ranks + np.searchsorted(skipped - np.arange(len(skipped)), ranks, side="right")
 
 
 def _firsts(sizes: IntArray) -> IntArray:

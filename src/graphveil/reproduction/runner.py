@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from graphveil.files.outputs import Output
 from graphveil.files.reading import read_made_object
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.privacy import Randomness
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reproduction.exhibit import Entry, Exhibit, Price, Run
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from graphveil.privacy import Randomness
 
 EXHIBIT_FILE = "exhibit.json"
 

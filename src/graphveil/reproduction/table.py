@@ -56,18 +56,14 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
         if method in named and rivals:
             # The best by the very figures it is tested with: a test against it errs on the strict side.
             rival = max(rivals, key=lambda name: rivals[name].ours.mean)
-            yield _test(data, setting, method, rival, named[method], rivals[rival])
-
-
-def _test(data: str, setting: str, method: str, rival: str, own: Row, other: Row) -> Tested:
-    pairs = zip(own.runs, other.runs, strict=True)
-    # Paired: the same split number draws the same nodes for both, whose luck cancels.
-    gaps = np.array([100 * (ours.accuracy.mean - theirs.accuracy.mean) for ours, theirs in pairs])
-    count, points = len(gaps), float(gaps.mean())
-    if count < 2 or not float(gaps.std(ddof=1)) > 0:
-        return Tested(data, setting, method, rival, points, None)
-    t = points / (float(gaps.std(ddof=1)) / math.sqrt(count))
-    return Tested(data, setting, method, rival, points, float(2 * special.stdtr(count - 1, -abs(t))))
+            pairs = zip(named[method].runs, rivals[rival].runs, strict=True)
+            # Paired: the same split number draws the same nodes for both, whose luck cancels.
+            gaps = np.array([100 * (ours.accuracy.mean - theirs.accuracy.mean) for ours, theirs in pairs])
+            count, points, p = len(gaps), float(gaps.mean()), None
+            if count > 1 and float(gaps.std(ddof=1)) > 0:
+                t = points / (float(gaps.std(ddof=1)) / math.sqrt(count))
+                p = float(2 * special.stdtr(count - 1, -abs(t)))
+            yield Tested(data, setting, method, rival, points, p)
 
 
 HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilon: true")

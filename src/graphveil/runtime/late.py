@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from scipy import sparse as sparse
     from scipy import special as special
     from torch import Tensor as Tensor
+    from torch import nn as nn
 else:
     # Its products of two laws and a few mechanisms are all that use these, which take longer to load than an account.
     dp_accounting = LateModule("dp_accounting", later=("scipy.signal", "scipy.stats"))
@@ -130,6 +131,7 @@ else:
     sparse = LateModule("scipy.sparse")
     special = LateModule("scipy.special")
     torch = LateModule("torch")
+    nn = LateModule("torch.nn")
     Tensor = "torch.Tensor"  # in annotations, which nobody evaluates
 
 

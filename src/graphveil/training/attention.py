@@ -25,20 +25,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, quantise, unit_rows
 from graphveil.errors import InputError
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.dp_sgd import poisson_batch
 from graphveil.training.noisy_updates import LaterMean, NoisyUpdates, PrivateSchedule
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 # Targets at a time; a public number, so that shapes say nothing about edges.
 _TARGETS: Final = 256
@@ -227,7 +224,9 @@ class TopologyDescent(TargetDescent):
         sums = torch.nn.functional.embedding_bag(
             rows.senders, self.current, rows.starts, mode="sum", include_last_offset=True
         )
-        steps = clipped_deltas(self._deltas(sums, self._labels[chosen]), degrees, self._schedule.grid)
+        chances = torch.softmax(torch.relu(sums) @ self._head.T, dim=1)
+        chances[torch.arange(len(chosen)), self._labels[chosen]] -= 1.0
+        steps = clipped_deltas((chances @ self._head) * (sums > 0), degrees, self._schedule.grid)
         # Whole numbers in float64: exact, whatever the order in which neighbours are listed.
         total.index_add_(0, rows.senders.long(), torch.repeat_interleave(steps, degrees, dim=0))
         return total.view(-1)
@@ -235,11 +234,6 @@ class TopologyDescent(TargetDescent):
     def finish(self) -> Tensor:
         """Return the mean of the later half of the rows [n, k]: post-processing of what was released."""
         return unit_rows(self._mean.values[0])
-
-    def _deltas(self, sums: Tensor, labels: Tensor) -> Tensor:
-        chances = torch.softmax(torch.relu(sums) @ self._head.T, dim=1)
-        chances[torch.arange(len(labels)), labels] -= 1.0
-        return (chances @ self._head) * (sums > 0)
 
 
 def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tensor:

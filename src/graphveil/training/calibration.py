@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,14 +34,11 @@ from graphveil.aggregation import Inputs, Support
 from graphveil.errors import InputError
 from graphveil.models import Backbone, learned_structure
 from graphveil.runtime.checks import require_number, require_whole
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.sorted_arrays import contains
 from graphveil.training.loop import Adam, Objective, Schedule, Trained, judge, require_finite_loss
 from graphveil.training.selection import Epoch, selection_rule
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -79,21 +76,35 @@ def train_calibrated(
         raise InputError("a link is listed in one direction only", where="symmetric calibration")
     generator = torch.Generator().manual_seed(seed)
     support, collected = complement_of(support, calibration.complement, calibration.symmetric, generator)
-    run = _Alternation(model, name, inputs, support, collected, objective, schedule, calibration)
+    backbone, twin = cast(Backbone, model.train()), cast(Backbone, _twin(model))
+    structure, weights = learned_structure(name, support), EdgeWeights(support, collected, calibration)
+    optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
     history: list[Epoch] = []
     best: dict[str, Tensor] = {}
     best_logits = best_weights = torch.empty(0)
+    # Met once for both steps and the evaluation: this product is by far the most expensive part of an epoch.
+    product = inputs.linear(backbone.weight1)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for number in range(1, schedule.epochs + 1):
-            loss, noisy = run.train_network()
-            clean = run.evaluate()
-            history.append(judge(number, loss, noisy, clean.detach(), objective))
+            # A step on theta at the present A, with dropout.
+            present: Any = structure(weights.values)
+            logits = _logits(backbone, product, present.detach())
+            loss = objective.loss(logits)
+            optimiser.clear()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            product = inputs.linear(backbone.weight1)
+            clean = _logits(twin, product.detach(), present)
+            history.append(judge(number, loss.detach(), logits.detach(), clean.detach(), objective))
             if rule(history[-1]):
                 best = {key: value.detach().clone() for key, value in model.state_dict().items()}
-                best_logits, best_weights, best_epoch = clean.detach(), run.weights.values.detach().clone(), number
-            run.train_weights(clean, number)
+                best_logits, best_weights, best_epoch = clean.detach(), weights.values.detach().clone(), number
+            # A step on A at the new theta, without.
+            loss = objective.loss(clean)
+            require_finite_loss(float(loss.detach()), number)
+            weights.step(loss)
             if progress is not None:
                 progress(Progress(number, schedule.epochs))
             if schedule.is_over(number, best_epoch):
@@ -101,55 +112,7 @@ def train_calibrated(
     model.load_state_dict(best)
     model.eval()
     trained = Trained(best_epoch, best_logits, tuple(history))
-    return Calibrated(trained, support.edge_index, best_weights, collected, run.weights.violations)
-
-
-class _Alternation:
-    """The two steps of an epoch; features meet the first weight once, for both steps and the evaluation."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        name: str,
-        inputs: Inputs,
-        support: Support,
-        collected: Tensor,
-        objective: Objective,
-        schedule: Schedule,
-        calibration: Calibration,
-    ) -> None:
-        self.model, self.twin = cast(Backbone, model.train()), cast(Backbone, _twin(model))
-        self.inputs, self.objective = inputs, objective
-        self.structure = learned_structure(name, support)
-        self.weights = EdgeWeights(support, collected, calibration)
-        self.optimiser = Adam(
-            model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay
-        )
-        # Reused from step to step: the product with the features is by far the most expensive part of an epoch.
-        self.product = inputs.linear(self.model.weight1)
-        self.present: Any = None
-
-    def train_network(self) -> tuple[Tensor, Tensor]:
-        """Take a step on theta; return the loss before it and the logits with dropout."""
-        self.present = self.structure(self.weights.values)
-        fixed = self.present.detach()
-        logits = _logits(self.model, self.product, fixed)
-        loss = self.objective.loss(logits)
-        self.optimiser.clear()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        self.product = self.inputs.linear(self.model.weight1)
-        return loss.detach(), logits.detach()
-
-    def evaluate(self) -> Tensor:
-        """Return the logits without dropout, differentiable in the weights."""
-        return _logits(self.twin, self.product.detach(), self.present)
-
-    def train_weights(self, clean: Tensor, number: int) -> None:
-        """Take a step on A in epoch `number` from the logits that `evaluate` returned."""
-        loss = self.objective.loss(clean)
-        require_finite_loss(float(loss.detach()), number)
-        self.weights.step(loss)
+    return Calibrated(trained, support.edge_index, best_weights, collected, weights.violations)
 
 
 def _twin(model: nn.Module) -> nn.Module:

@@ -20,18 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training.clip_tensor import WholeRows, clipped, on_device, products
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -24,18 +24,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil.aggregation import ReceiverRows
 from graphveil.errors import GraphveilError
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.privacy import Randomness
 from graphveil.runtime.checks import require_number, require_whole
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training.noisy_updates import PrivateSchedule
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: The length of a gradient at which the search ends, over the largest that one edge makes.
 _CLOSE: Final = 1e-3

@@ -16,21 +16,18 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.clip_tensor import WholeRows, on_device
 from graphveil.training.clipped_sum import ROWS, Captured, FloatArray, OnGrids, clipped_sum
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.threads import one_thread
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 # Rows that are measured at a time, whatever their number.
@@ -101,14 +98,11 @@ class PrivateDescent:
             if there:
                 # All of torch's generators: dropout on a device draws from the device's own.
                 torch.manual_seed(seed)
-            self._step(randomness)
-
-    def _step(self, randomness: Randomness) -> None:
-        chosen = poisson_batch(len(self._targets), self._schedule.rate, randomness)
-        total = self.clipped_sums(chosen, randomness)
-        self._updates.add_noise(total, randomness)
-        # The divisor is public: the number of samples that came would tell who is among them.
-        self._updates.apply(total.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
+            chosen = poisson_batch(len(self._targets), self._schedule.rate, randomness)
+            total = self.clipped_sums(chosen, randomness)
+            self._updates.add_noise(total, randomness)
+            # The divisor is public: the number of samples that came would tell who is among them.
+            self._updates.apply(total.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
 
     def state(self) -> dict[str, Any]:
         """Weights, optimiser and the count of steps, to go on later; no randomness is in it."""
@@ -154,7 +148,12 @@ class PrivateDescent:
 
     def _passed(self, samples: Tensor | None, places: slice | Tensor, chosen: Tensor) -> list[Captured]:
         """`captured` of the samples `chosen`, at places of a batch of `samples`, or of all; the rest fill it up."""
-        rows, targets = self._batch(samples)
+        rows, targets = self._inputs, self._targets
+        if samples is not None or isinstance(rows, Streamed):
+            samples = torch.arange(len(targets)) if samples is None else samples
+            there = on_device(samples.numpy(), self._device)
+            rows = rows_of(rows, samples if isinstance(rows, Streamed) else there).to(self._device)
+            targets = targets.index_select(0, there)
         with Recorder(self._layers) as recorder:
             losses = self._loss(self._model(rows), targets)
             seen = recorder.seen
@@ -170,15 +169,6 @@ class PrivateDescent:
             Captured(a.detach()[places] if own is None else own.whole, delta[places], layer.bias is not None, own)
             for layer, (a, _), delta, own in zip(self._layers, seen, deltas, grids, strict=True)
         ]
-
-    def _batch(self, samples: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Rows and targets of some samples, or of all, where the model is."""
-        if samples is None and not isinstance(self._inputs, Streamed):
-            return self._inputs, self._targets
-        samples = torch.arange(len(self._targets)) if samples is None else samples
-        there = on_device(samples.numpy(), self._device)
-        rows = rows_of(self._inputs, samples if isinstance(self._inputs, Streamed) else there)
-        return rows.to(self._device), self._targets.index_select(0, there)
 
     def _on_grids(
         self, seen: list[Tensor], rows: Tensor, places: slice | Tensor, chosen: Tensor
@@ -407,22 +397,21 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         self._seen: dict[int, tuple[Tensor, Tensor]] = {}
-        self._handles = [layer.register_forward_hook(self._hook(number)) for number, layer in enumerate(self._layers)]
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _hook(self, number: int) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
-        def keep(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        def keep(number: int, _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             if number in self._seen:
                 raise InputError("a linear layer is used twice in one pass", remedy="give each use its own layer")
             if inputs[0].ndim != 2:
                 raise InputError(f"a linear layer sees {inputs[0].ndim} axes", allowed="2: rows and columns")
             self._seen[number] = (inputs[0], output)
 
-        return keep
+        numbered = enumerate(self._layers)
+        self._handles = [layer.register_forward_hook(partial(keep, number)) for number, layer in numbered]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
 
     @property
     def seen(self) -> list[tuple[Tensor, Tensor]]:

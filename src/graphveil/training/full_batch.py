@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from graphveil.errors import InputError
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.loop import Adam
 from graphveil.training.selection import Epoch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 class Perceptron(Protocol):

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
 from graphveil.models import Backbone
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.selection import Epoch, selection_rule
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 class Objective(Protocol):

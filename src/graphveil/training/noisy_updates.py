@@ -17,12 +17,10 @@ from graphveil.errors import BudgetError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import FineNormal, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Descent, Randomness
 from graphveil.runtime.checks import require_choice, require_number
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training.clipped_sum import GradientGrid
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 
 

@@ -26,7 +26,7 @@ from graphveil.federation.modes.propagation import scaled_rows
 from graphveil.federation.simulation import head_of, simulate_training
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction.secureml import Clear
+from graphveil.reproduction.federated import Clear
 from tests.federation.views import holdings, setting_of
 
 N, UNIT = 40, 2.0**-FRACTION_BITS

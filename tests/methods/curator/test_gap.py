@@ -24,7 +24,7 @@ from graphveil.methods.curator.stages.training import (
     train_openly,
     unseen_shares,
 )
-from graphveil.reproduction.entries import WEIGHTED_GAP
+from graphveil.reproduction.catalogue import WEIGHTED_GAP
 from tests.methods import curator_made as cm
 
 

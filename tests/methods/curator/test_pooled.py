@@ -15,7 +15,7 @@ from graphveil.methods import GAP, ProGAP
 from graphveil.methods.curator.settings import sums_by
 from graphveil.methods.curator.stages.training import logits_of
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction.entries import WEIGHTED_GAP
+from graphveil.reproduction.catalogue import WEIGHTED_GAP
 from tests.methods import curator_made as cm
 from tests.methods import made
 

@@ -11,7 +11,7 @@ import pytest
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.links.collection import open_ledger, spends_of
+from graphveil.methods.links.collection import spends_of
 from graphveil.methods.links.entries import LIST_MECHANISMS
 from graphveil.methods.links.family import CLEAN, SWAMPED, LinkPlan, link_plan
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
@@ -35,7 +35,7 @@ def test_item_4_a_relationship_is_charged_for_every_list_it_stands_in(mode: str,
     assert ("degree_share" in spend.parameters) == (mechanism != "lists")
     guarantee = links.guarantee(PUBLIC.guarantee(MODES[mode]), MODES[mode], 60)
     assert guarantee.epsilon == pytest.approx(1.5 * times)
-    ledger = open_ledger(PUBLIC, links).spend(spend)
+    ledger = links.declare(PUBLIC.open_ledger()).spend(spend)
     assert ledger.remaining(UNIT)[0] == 0
     with pytest.raises(BudgetError):
         ledger.spend(spend)
@@ -48,7 +48,7 @@ def test_any_budget_pays_for_exactly_one_collection(epsilon: float, share: float
     for mechanism in LIST_MECHANISMS:
         links = LinkPrivacy(epsilon, "both", mechanism, share)
         people = LocalPrivacy(epsilon, epsilon)
-        ledger = open_ledger(people, links).spend(*spends_of(people, links, UNDIRECTED, 60))
+        ledger = links.declare(people.open_ledger()).spend(*spends_of(people, links, UNDIRECTED, 60))
         assert ledger.remaining(UNIT)[0] == 0
 
 

@@ -14,7 +14,7 @@ from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction.entries import HETERORR
+from graphveil.reproduction.catalogue import HETERORR
 from tests.methods import made
 
 OPEN: dict[str, Any] = {"epsilon_x": math.inf, "epsilon_a": math.inf, "model": "gcn"}

@@ -54,8 +54,7 @@ def digits_keep(digits: Sequence[int], overflow: int, epsilon: Fraction) -> bool
 
     Args:
         digits: 2^256 times the probabilities that a digit is 1.
-        overflow: that 2^digits more is added, again and
-        again.
+        overflow: that 2^digits more is added, again and again.
         epsilon: for a change of 1.
     """
     if not all(0 < digit < DIGIT // 2 for digit in digits) or not 0 < overflow < DIGIT // 2:

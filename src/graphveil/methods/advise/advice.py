@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -151,7 +150,21 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
     reached = rehearsal = None
     # A federation has no rehearsal here: it would take all its parties.
     if worlds:
-        reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, request, epsilon, progress)
+        rehearsals: dict[float, Rehearsal] = {}
+
+        def at(price: float) -> Rehearsal:
+            if price not in rehearsals:
+                chosen, controls = rule.choice(price), rule.over
+                how: dict[str, Any] = {"seeds": seeds, "progress": progress}
+                rehearsals[price] = rehearse(str(rule.method), chosen, worlds, controls, **how)
+            return rehearsals[price]
+
+        if request.goal is not None:
+            what = request.goal.what
+            reached = smallest(request.goal, lambda price: at(price).band(what))
+            # The upper end of the band: who takes the lower one counts on luck.
+            epsilon = reached.sure or epsilon
+        rehearsal = at(epsilon)
     words, measured = _adversary(rule, graph, epsilon), _measured(rule, facts)
     return Advice(trust, rule, facts, epsilon, words, measured, rehearsal, on, reached, time.perf_counter() - began)
 
@@ -169,32 +182,6 @@ def _measured(rule: Rule, facts: PublicFacts) -> tuple[Cell, ...]:
         for cell in listed
         if cell.graph == graph
     )
-
-
-def _rehearsed(
-    rule: Rule,
-    worlds: Sequence[World],
-    seeds: Sequence[int],
-    request: Request,
-    epsilon: float,
-    progress: ProgressCallback | None,
-) -> tuple[Reached | None, Rehearsal, float]:
-    """Return the answer to a goal, the rehearsal at the epsilon that is advised, and that epsilon."""
-    rehearsals: dict[float, Rehearsal] = {}
-
-    def at(price: float) -> Rehearsal:
-        if price not in rehearsals:
-            settings = rule.choice(price)
-            rehearsals[price] = rehearse(str(rule.method), settings, worlds, rule.over, seeds=seeds, progress=progress)
-        return rehearsals[price]
-
-    if request.goal is None:
-        return None, at(epsilon), epsilon
-    goal = request.goal
-    reached = smallest(goal, lambda price: at(price).band(goal.what))
-    # The upper end of the band: who takes the lower one counts on luck.
-    epsilon = reached.sure or epsilon
-    return reached, at(epsilon), epsilon
 
 
 def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, request: Request) -> tuple[list[World], str, range]:

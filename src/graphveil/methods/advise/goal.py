@@ -91,11 +91,10 @@ class Reached:
         return {"goal": wanted, "epsilon": {"low": self.hopeful, "high": self.sure}, "tried": tried}
 
 
-def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ...] = GRID) -> Reached:
-    """Return the smallest epsilon of a grid that reaches a goal, by bisection: more epsilon is taken to bring no less.
+def smallest(goal: Goal, band_at: Callable[[float], Band]) -> Reached:
+    """Return the smallest epsilon of GRID that reaches a goal, by bisection: more epsilon is taken to bring no less.
 
     Args:
-        grid: ascending epsilons.
         band_at: epsilon -> what was rehearsed there; asked once for each.
     """
     tried: dict[float, Band] = {}
@@ -107,16 +106,16 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
 
     def first(side: str, start: int) -> int:
         # The place beyond the last stands for "none": it is never asked.
-        low, high = start, len(grid)
+        low, high = start, len(GRID)
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if end(grid[middle], side) >= goal.least else (middle + 1, high)
+            low, high = (low, middle) if end(GRID[middle], side) >= goal.least else (middle + 1, high)
         return low
 
     hopeful = first("high", 0)
     # The low end lies below the high one, so it cannot reach the goal earlier.
     sure = first("low", hopeful)
-    ends = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
+    ends = [GRID[place] if place < len(GRID) else None for place in (hopeful, sure)]
     return Reached(goal, ends[0], ends[1], tried)
 
 

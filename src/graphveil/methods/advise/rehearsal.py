@@ -15,10 +15,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from graphveil.graphs import Graph
 from graphveil.graphs.named.social import social_edges, social_features
 from graphveil.graphs.public_edges import public_of
 from graphveil.graphs.value.checks import require_one_label
@@ -38,13 +39,9 @@ from graphveil.methods.release.rehearsal import made_private
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import SeededRandomness
+from graphveil.runtime.late import sparse
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.words import count_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-    from graphveil.graphs import Graph
 
 
 @dataclass(frozen=True)
@@ -169,20 +166,17 @@ def rehearse(
         worlds: made or public graphs; their noise is seeded, since nobody is in them whom it could hide.
         seeds: of splits and noise, one rehearsal each.
     """
+    spent = [value for key, value in settings.items() if key in ("epsilon", "epsilon_a", "epsilon_x", "epsilon_y")]
+    finite = [value for value in spent if value is not None and math.isfinite(value)]
+    stage = f"rehearsing {name}" + (f" at epsilon {finite[-1]:g}" if finite else "")
     trials = []
     for number, (world, seed) in enumerate((world, seed) for world in worlds for seed in seeds):
         if progress is not None:
-            progress(Progress(number, len(worlds) * len(seeds), f"rehearsing {name}{_at(settings)}"))
+            progress(Progress(number, len(worlds) * len(seeds), stage))
         # Worlds are small: on a busy machine a second thread makes them slower by far.
         settle_threads(world.graph)
         trials.append(_rehearse(name, settings, world, over, seed))
     return Rehearsal(tuple(trials))
-
-
-def _at(settings: Mapping[str, Any]) -> str:
-    spent = [value for key, value in settings.items() if key in ("epsilon", "epsilon_a", "epsilon_x", "epsilon_y")]
-    finite = [value for value in spent if value is not None and math.isfinite(value)]
-    return f" at epsilon {finite[-1]:g}" if finite else ""
 
 
 def _rehearse(name: str, settings: Mapping[str, Any], world: World, over: tuple[str, ...], seed: int) -> Trial:
@@ -306,11 +300,9 @@ def _edges(labels: np.ndarray, facts: PublicFacts, excess: float, rng: np.random
 
 def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.Generator) -> np.ndarray:
     """Return classes that follow public edges: spread from random people, then redrawn for as many as `excess` asks."""
-    from scipy.sparse import csr_matrix
-
     source, target = graph.edge_index
     n = facts.nodes
-    matrix: csr_matrix = csr_matrix((np.ones(len(source), np.float32), (source, target)), shape=(n, n))
+    matrix: sparse.csr_matrix = sparse.csr_matrix((np.ones(len(source), np.float32), (source, target)), shape=(n, n))
     # Five people a class: one alone may lie in a corner that nothing spreads from.
     start = np.zeros((n, facts.classes), np.float32)
     first = rng.choice(n, min(n, 5 * facts.classes), replace=False)
@@ -339,9 +331,7 @@ def _features(labels: np.ndarray, facts: PublicFacts, rng: np.random.Generator) 
 def rows_of(features: Features, people: np.ndarray) -> Features:
     """Return the feature rows [k, d] of some people, by row numbers [k]."""
     if isinstance(features, SparseRows):
-        from scipy.sparse import csr_matrix
-
         parts = (features.values, features.columns, features.starts)
-        return compact_rows(csr_matrix(parts, shape=features.shape)[people])
+        return compact_rows(sparse.csr_matrix(parts, shape=features.shape)[people])
     rows: np.ndarray = features[people]
     return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +16,8 @@ from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.models import first_width
-from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import Tensor, sparse, torch
 from graphveil.training import fastest_threads
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
@@ -41,7 +37,7 @@ class Propagation:
         symmetric: whether training stores it once, not beside its transpose.
     """
 
-    matrix: csr_matrix
+    matrix: sparse.csr_matrix
     symmetric: bool
 
     @property
@@ -92,8 +88,15 @@ def network_cost(
     wide = product_seconds(p, width) * (network.steps_x + 1.5) * 2
     narrow = product_seconds(p, classes) * (network.steps_y * 2 + 3)
     per_node = n * (24 * width + 40 * classes) * 4 / 4e9
-    entries = n * d if noisy else _reported(privacy, graph)
-    raw = _stored(graph, public=isinstance(privacy.features(graph.schema), Public) and not noisy)
+    mechanism = privacy.features(graph.schema)
+    # What the server holds of all people's features: all numbers, or the sampled coordinates.
+    if isinstance(mechanism, NotCollected) and not noisy:
+        entries = n  # one random coordinate a person stands in
+    elif isinstance(mechanism, Public) and not noisy:
+        entries = _stored(graph, public=True)
+    else:
+        entries = n * (d if noisy else int(getattr(mechanism, "coordinates", d)))
+    raw = _stored(graph, public=isinstance(mechanism, Public) and not noisy)
     first = entries * width * 2 / 4e9
     seconds = network.epochs * (wide + narrow + per_node + first + 2e-4 + d * width * 6 / 4e9)
     memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * raw
@@ -122,16 +125,6 @@ def product_seconds(p: Propagation, width: int) -> float:
         seconds.append(time.perf_counter() - start)
     # The best and not the mean: other work on the machine only ever makes a product slower.
     return TRAINING_BESIDE_SCIPY * min(seconds)
-
-
-def _reported(privacy: LocalPrivacy, graph: Graph | GraphParts) -> int:
-    """Numbers that the server holds of all people's features: the sampled coordinates, or all of them."""
-    n, mechanism = int(graph.num_nodes), privacy.features(graph.schema)
-    if isinstance(mechanism, NotCollected):
-        return n  # one random coordinate a person stands in
-    if isinstance(mechanism, Public):
-        return _stored(graph, public=True)
-    return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
 
 
 def _stored(graph: Graph | GraphParts, *, public: bool) -> int:

@@ -40,12 +40,12 @@ from graphveil.methods.base.parameters import (
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.storage import Stored, ledger_of, read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.runtime.late import Tensor, nn
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import Tensor, nn
 
     from graphveil.methods.runs.intervals import Interval
 

@@ -27,6 +27,7 @@ from graphveil.runtime.late import Tensor
 
 #: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
 Control = Callable[[], np.ndarray]
+Controls: TypeAlias = Mapping[str, Control]
 
 #: A family's own estimators, and what they collect.
 E_contra = TypeVar("E_contra", contravariant=True)
@@ -52,17 +53,13 @@ class Family(Protocol[E_contra, Collected]):
         """Return what a mechanism warns of before it runs, or None; nothing private is read."""
         return None
 
-    def controls(
-        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         """Return what reaches its accuracy without the private values in question, at no privacy cost."""
 
     def ceiling(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         """Return the hits of what trains the same on raw data; it protects nothing."""
 
-    def rivals(
-        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         """Return other methods at the same price."""
         return {}
 

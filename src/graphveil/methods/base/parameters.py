@@ -15,6 +15,7 @@ from textwrap import wrap
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.runtime.late import LateModule
 
 _ARGS = "    Args:"
 #: Parameters of a run, which every method has and commands set by options of their own.
@@ -123,9 +124,10 @@ def _passed_on(kind: Any, init: Callable[..., None], annotation: str) -> Mapping
 
 
 def _type(annotation: Any, spaces: Mapping[str, Any]) -> Any:
-    """Return the type that an annotation stands for; the annotation where its name is for type checkers alone."""
+    """Return the type that an annotation stands for; the annotation where its name is not loaded."""
+    loaded = {name: value for name, value in spaces.items() if not isinstance(value, LateModule)}
     try:
-        return eval(annotation, dict(spaces)) if isinstance(annotation, str) else annotation
+        return eval(annotation, loaded) if isinstance(annotation, str) else annotation
     except NameError:
         return annotation
 

@@ -26,7 +26,7 @@ from graphveil.graphs.value.schema import schema_from as schema_from
 from graphveil.privacy import Ledger
 from graphveil.privacy.accounting.limits import what_was_collected
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.late import Tensor, nn, torch
 
 KEY = "graphveil"
 FORMAT = 1
@@ -177,9 +177,39 @@ def stored_probabilities(stored: Stored, classes: int) -> Tensor:
     """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite."""
     # A file of another shape would answer for other people by their row.
     probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
-    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
-        raise InputError(f"probabilities are {tuple(probabilities.shape)}", allowed=f"(nodes, {classes})")
+    require_classes("probabilities", probabilities, classes)
     return probabilities
+
+
+def require_classes(name: str, scores: Tensor, classes: int) -> None:
+    """Refuse stored scores that are not one a node and class."""
+    if scores.dim() != 2 or scores.shape[1] != classes:
+        raise InputError(f"{name} are {tuple(scores.shape)}", allowed=f"(nodes, {classes})")
+
+
+def require_same_shapes(stored: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse stored tensors that are missing, left over or of another shape; names the first."""
+    for name in sorted({*stored, *expected}):
+        if stored.get(name) != expected.get(name):
+            raise InputError(f"{name} is {stored.get(name)}", allowed=str(expected.get(name)))
+
+
+def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into a network that was built on the device "meta"; refuses those of another network."""
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    require_same_shapes({name: tuple(value.shape) for name, value in tensors.items()}, expected)
+    # Assigned and not copied: on the device "meta" there is nothing to copy into.
+    model.load_state_dict(dict(tensors), assign=True)
+    model.eval()
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
 def number(value: float | None) -> float | str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
@@ -37,9 +37,7 @@ class BaselineFamily(Family[PlainNetwork, LocalReports]):
         published = getattr(graph, "release", None) is not None
         return planned if published else replace(planned, guarantee=unprotected(settings.model))
 
-    def controls(
-        self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         from graphveil.methods.local.controls import controls_of
         from graphveil.methods.release.controls import made_edge_controls
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 from graphveil import models
 from graphveil.graphs import Graph, GraphSchema
@@ -24,9 +24,7 @@ from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
 from graphveil.privacy.statement.unit import NODE, NODE_WITHOUT_EDGES
 from graphveil.runtime.checks import require_choice
-
-if TYPE_CHECKING:
-    from torch import nn
+from graphveil.runtime.late import nn
 
 
 class PlainOptions(TrainingOptions, total=False):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
+from typing import Any, Final, Self, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
@@ -37,7 +37,7 @@ from graphveil.methods.base.network.network import (
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
-from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, number_from, require_classes, schema_facts, schema_from
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.evidence import (
     FeatureEvidence,
@@ -58,12 +58,9 @@ from graphveil.models.labels.logistic import choose_logistic
 from graphveil.models.labels.pool import pool_weights
 from graphveil.privacy import Guarantee, Randomness, Spend
 from graphveil.runtime.checks import require_choice
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
-from graphveil.training import Epoch, Objective, Schedule, train
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.training import Epoch, Schedule, train
 
 #: The laws of the noise, and the steps (in bits) of a message under the second.
 NOISES: Final = ("normal", "geometric")
@@ -163,13 +160,14 @@ class ClassSums(FittedEstimator[FittedSums]):
         counted = self._counted(schema)
         if counted is not None:
             return self.privacy.noise_of_counts(counted)
-        return with_nearest(self, lambda core: core._normal_noise(schema))
 
-    def _normal_noise(self, schema: GraphSchema) -> Noise:
-        noise = self.privacy.noise(schema, hops=1, columns=len(schema.classes))
-        if not self.privacy.public:
-            self.privacy.sums(schema, noise).require_noise(weighted=False)
-        return noise
+        def normal(core: ClassSums) -> Noise:
+            noise = core.privacy.noise(schema, hops=1, columns=len(schema.classes))
+            if not core.privacy.public:
+                core.privacy.sums(schema, noise).require_noise(weighted=False)
+            return noise
+
+        return with_nearest(self, normal)
 
     def _counted(self, schema: GraphSchema) -> CountedSum | None:
         """Return the sums with geometric noise, if it is that."""
@@ -226,59 +224,32 @@ class ClassSums(FittedEstimator[FittedSums]):
                 where="fit_published",
                 allowed=f"sums published with {self.privacy}",
             )
-        schema = published.people.schema
-        self.account.recognise(published.digest, self._spend(schema, published.noise))
-        z = beside(published.sums, published.noise)
-        network = train_experts(
-            published.people,
-            published.evidence,
-            z,
-            self.settings,
-            progress,
-            backbone=self.backbone,
-            further=self._further(published),
-        )
-        self._fitted = FittedSums(
-            schema,
-            published.people.key,
-            self.privacy.guarantee(schema, self.account.ledger, void=published.void),
-            self._relationship(schema, published.noise),
-            network,
-        )
+        people, evidence, noise = published.people, published.evidence, published.noise
+        schema, counted = people.schema, self._counted(people.schema)
+        self.account.recognise(published.digest, self._spend(schema, noise))
+        further, reader = [], self._reader()
+        if reader is not None:
+            # Corners of a simplex add up to 0: the total of their noisy sums would be noise alone.
+            sums = centred(published.sums) if counted is None else published.sums
+            further = [reader.scores(*sum_clues(people, evidence, sums, noise.sigmas[0]))]
+        z, own = beside(published.sums, noise), self.backbone
+        network = train_experts(people, evidence, z, self.settings, progress, backbone=own, further=further)
+        guarantee = self.privacy.guarantee(schema, self.account.ledger, void=published.void)
+        if counted is None:
+            price = self.privacy.epsilon_relationship(schema, noise)
+        else:
+            price = self.privacy.relationship_by_counts(schema, counted)
+        self._fitted = FittedSums(schema, people.key, guarantee, price, network)
         self.published = published
         return self
 
     def _reader(self) -> Reader | None:
         return read_start(self.settings.start, self.kind, OWN, COMMON)
 
-    def _further(self, published: PublishedSums) -> tuple[Tensor, ...]:
-        """Return what a reader trained elsewhere makes of a publication, if there is one."""
-        reader = self._reader()
-        if reader is None:
-            return ()
-        # Corners of a simplex add up to 0: the total of their noisy sums would be noise alone.
-        sums = published.sums if self.noise == "geometric" else centred(published.sums)
-        clues = sum_clues(published.people, published.evidence, sums, published.noise.sigmas[0])
-        return (reader.scores(*clues),)
-
-    def _relationship(self, schema: GraphSchema, noise: Noise) -> float | None:
-        counted = self._counted(schema)
-        if counted is not None:
-            return self.privacy.relationship_by_counts(schema, counted)
-        return self.privacy.epsilon_relationship(schema, noise)
-
     # ---- both ----
 
-    def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
-    ) -> PublishedSums:
-        return self.publish(graph, split=split, randomness=randomness, engine=engine)
+    def collect(self, graph: Graph, *, progress: ProgressCallback | None = None, **how: Any) -> PublishedSums:
+        return self.publish(graph, **how)
 
     def train(
         self,
@@ -353,8 +324,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         network, schema = restored_network(facts, tensors), schema_from(facts["schema"])
         if backbone is not None:
             models.require_weights(models.OwnBackbone(backbone), network.weights)
-        if network.logits.dim() != 2 or network.logits.shape[1] != len(schema.classes):
-            raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+        require_classes("logits", network.logits, len(schema.classes))
         price, guarantee = number_from(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
         method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
         method.account = restored_account(facts)
@@ -418,23 +388,15 @@ def train_fusion(
         rows = models.as_rows(inputs)
         inputs = replace(rows, matrix=torch.cat([cast(torch.Tensor, rows.matrix), z], dim=1))
         model = models.OwnBackbone(backbone).to(device)
-    trained = train(
-        model, inputs, z, _objective(people, device), _schedule(people, settings), seed=settings.seed, progress=progress
-    )
-    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    return Network(weights, None, 1.0, trained.epoch, trained.logits.cpu(), trained.history)
-
-
-def _objective(people: NodeData, device: str) -> Objective:
-    """Return what is minimised: labels are public, and nothing is propagated."""
     train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
     labels = people.labels.to(device)
-    return drop_objective(labels, train_mask, val_mask, None, 0, classes=people.classes, keep=1.0, flip=0.0)
-
-
-def _schedule(people: NodeData, settings: SumsSettings) -> Schedule:
+    # Labels are public, and nothing is propagated.
+    objective = drop_objective(labels, train_mask, val_mask, None, 0, classes=people.classes, keep=1.0, flip=0.0)
     selection = "robust" if len(people.val) else "last"
-    return Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    trained = train(model, inputs, z, objective, schedule, seed=settings.seed, progress=progress)
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    return Network(weights, None, 1.0, trained.epoch, trained.logits.cpu(), trained.history)
 
 
 def mask_of(numbers: Tensor, nodes: int) -> Tensor:

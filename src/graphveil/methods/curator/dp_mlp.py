@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from graphveil import models
 from graphveil.errors import BudgetError, InputError
@@ -17,13 +17,12 @@ from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
-from graphveil.methods.base.storage import Stored, number, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, prefixed, restored, schema_from, without_prefix
 from graphveil.methods.curator.entries import CURATOR_HELP, CURATOR_METHODS
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, PerceptronSettings, keeps_later_mean, with_least_steps
 from graphveil.methods.curator.stages.queries import no_rows
-from graphveil.methods.curator.stages.stored import prefixed, restored, without_prefix
 from graphveil.methods.curator.stages.training import (
     MOST_DENSE,
     FeatureBlock,
@@ -33,6 +32,7 @@ from graphveil.methods.curator.stages.training import (
     dense_blocks,
     device_of,
     logits_of,
+    noise_source,
     parameters_of,
     read_features,
     read_people,
@@ -43,15 +43,11 @@ from graphveil.methods.curator.stages.training import (
 )
 from graphveil.models.names import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.dp_sgd import linear_layers, refuse_mixed_rows
 from graphveil.training.full_batch import Rows
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
 
 _NAME = "perceptron"
 
@@ -150,7 +146,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training, from public facts alone."""
-        return with_nearest(self, lambda core: core._noise(schema, core._parameters(schema), people))
+        return with_nearest(self, lambda core: core._noise(schema, people))
 
     def collect(
         self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
@@ -163,8 +159,17 @@ class DPMLP(FittedEstimator[FittedCurator]):
                 gradient would not bound what the row does; nothing is paid then.
         """
         schema, network = graph.schema, self._network(graph.schema)
-        # Before paying: a module that mixes rows would make the whole price meaningless.
-        self._require_rows_alone(network, schema)
+        # Before paying: a module that mixes rows would make the whole price meaningless. No data is looked at.
+        if self.backbone is not None:
+            # The closed form of gradient norms holds for plain linear layers: others cannot be clipped row by row.
+            linear_layers(network)
+            # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
+            refuse_mixed_rows(network.train(), schema.dimension)
+            with torch.no_grad():
+                scores = network.eval()(torch.zeros(2, schema.dimension, device=device_of(network)))
+            expected = 2, len(schema.classes)
+            if tuple(scores.shape) != expected:
+                raise InputError(f"2 rows gave scores {tuple(scores.shape)}", where="backbone", allowed=str(expected))
         noise = self.planned_noise(schema, int(split.train.sum()))
         spends = self.privacy.spend("training", schema, noise)
         self._untrained = self.account.buy(spends, lambda: PaidNodes(read_people(graph, split), noise))
@@ -182,7 +187,13 @@ class DPMLP(FittedEstimator[FittedCurator]):
             train, val = (rows_for(network, [people.features], people, nodes) for nodes in (people.train, people.val))
             history, void = train_openly(network, train, val, self.settings, progress), None
         else:
-            source = self._spend_once(collected, randomness)
+            # By identity: a copy of what was paid for would train a second time on the same payment.
+            if collected is not self._untrained:
+                what, remedy = "one budget pays for one training", "fit again with a new budget"
+                raise BudgetError(what, where="unit node", remedy=remedy)
+            source = noise_source(randomness)
+            # Before the first step: a training that fails has shown gradients, and is not owed another.
+            self._untrained = None
             rows = Rows(training_rows(network, [people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
             later = LaterWeights(network, progress)
@@ -193,19 +204,6 @@ class DPMLP(FittedEstimator[FittedCurator]):
             history, void = (), source.void
         logits = self._scores(network, people.features)
         self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
-
-    def _spend_once(self, collected: PaidNodes, randomness: Randomness | None) -> Randomness:
-        """Return the source of noise for the one training that was paid for."""
-        # By identity: a copy of what was paid for would train a second time on the same payment.
-        if collected is not self._untrained:
-            raise BudgetError(
-                "one budget pays for one training", where="unit node", remedy="fit again with a new budget"
-            )
-        if randomness is None:
-            raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
-        # Before the first step: a training that fails has shown gradients, and is not owed another.
-        self._untrained = None
-        return randomness
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c], each row from that node's features: for that node alone. Another graph's
@@ -251,11 +249,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             },
             **({} if self.backbone is None else {"backbone": type(self.backbone).__name__}),
             "settings": asdict(self.settings),
-            "schema": schema_facts(fitted.schema),
-            "people": fitted.people,
-            "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
-            "history": [asdict(epoch) for epoch in fitted.history],
-            "void": fitted.void,
+            **fitted.facts(),
             **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
@@ -308,27 +302,11 @@ class DPMLP(FittedEstimator[FittedCurator]):
             rows = (dense_blocks([features], part, device_of(network)) for part in nodes)
             return torch.cat([network(part) for part in rows]).cpu()
 
-    def _require_rows_alone(self, network: nn.Module, schema: GraphSchema) -> None:
-        """Refuse a backbone that mixes rows, or gives other scores than one for each class; looks at no data."""
+    def _noise(self, schema: GraphSchema, people: int) -> Noise:
+        # From widths alone: a plan builds no network.
         if self.backbone is None:
-            return
-        # The closed form of gradient norms holds for plain linear layers: others cannot be clipped row by row.
-        linear_layers(network)
-        # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
-        refuse_mixed_rows(network.train(), schema.dimension)
-        with torch.no_grad():
-            scores = network.eval()(torch.zeros(2, schema.dimension, device=device_of(network)))
-        if tuple(scores.shape) != (2, len(schema.classes)):
-            raise InputError(
-                f"2 rows gave scores {tuple(scores.shape)}", where="backbone", allowed=f"(2, {len(schema.classes)})"
-            )
-
-    def _parameters(self, schema: GraphSchema) -> int:
-        """Return how many numbers are trained, from widths alone: a plan builds no network."""
-        if self.backbone is not None:
-            return parameters_of(self.backbone)
-        return encoder_size(schema.dimension, self.settings.hidden, len(schema.classes))
-
-    def _noise(self, schema: GraphSchema, parameters: int, people: int) -> Noise:
+            parameters = encoder_size(schema.dimension, self.settings.hidden, len(schema.classes))
+        else:
+            parameters = parameters_of(self.backbone)
         trained = {_NAME: (self.settings.descent(_NAME, people), parameters)}
         return self.privacy.noise(schema, hops=0, trained=trained)

@@ -13,7 +13,7 @@ Shapes: log p and messages [n, c].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil import models
 from graphveil.methods.base.network.features import unit_rows
@@ -21,10 +21,7 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.stages.training import NodeData
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.logistic import choose_logistic, fit_logistic
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 FOLDS: Final = 4
 #: Nodes without a label send what their features expect where features explain this share of the classes' spread.
@@ -60,17 +57,11 @@ def feature_evidence(people: NodeData, corners: Tensor) -> FeatureEvidence:
         without_fold = fit_logistic(features, labels, train[fold != number], heard, strength, fitted)
         own = train[fold == number]
         log_p[own] = without_fold.log_probabilities(features)[own]
-    return FeatureEvidence(log_p, _explained(log_p, people, corners))
-
-
-def _explained(log_p: Tensor, people: NodeData, corners: Tensor) -> float:
-    """Return R^2 of the classes' corners on validation nodes, held against the mean of training labels."""
-    if not len(people.val):
-        return 0.0
-    true = corners[people.labels[people.val]]
-    usual = corners[people.labels[people.train]].mean(dim=0)
+    true, usual = corners[labels[people.val]], corners[labels[train]].mean(dim=0)
     spread = float((true - usual).square().sum())
-    return 1 - float((true - log_p[people.val].exp() @ corners).square().sum()) / spread if spread > 0 else 0.0
+    # R^2 of the classes' corners on validation nodes, held against the mean of training labels.
+    rest = float((true - log_p[people.val].exp() @ corners).square().sum())
+    return FeatureEvidence(log_p, 1 - rest / spread if spread > 0 else 0.0)
 
 
 def corners(classes: int) -> Tensor:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Method
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.curator.class_sums import ClassSums, train_experts
@@ -45,11 +45,8 @@ from graphveil.methods.curator.stages.training import (
 )
 from graphveil.methods.local.controls import hits
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training.full_batch import Rows
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class CuratorFamily(Family[Any, Any]):
@@ -80,12 +77,15 @@ class CuratorFamily(Family[Any, Any]):
             figures=figures,
         )
 
-    def controls(
-        self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         if estimator.counts_classes:
-            sums = cast(ClassSums, estimator)
-            return {"no-edges": lambda: hits(_features_alone(sums, graph, split), graph, split)}
+
+            def features_alone() -> np.ndarray:
+                people, settings = read_people(graph, split), cast(ClassSums, estimator).settings
+                evidence, sums = feature_evidence(people, corners(people.classes)), torch.zeros(people.nodes, 0)
+                return hits(train_experts(people, evidence, sums, settings).logits, graph, split)
+
+            return {"no-edges": features_alone}
         if not estimator.reads_edges:
             return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
         privacy, settings = estimator.privacy, estimator.settings
@@ -106,9 +106,7 @@ class CuratorFamily(Family[Any, Any]):
         plain: Estimator = build(epsilon=float("inf"), **settings)
         return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
-    def rivals(
-        self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def rivals(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         privacy = estimator.privacy
         # Rivals are compared at one price for one unit; no other method here has this one.
         if privacy.nodes or privacy.public:
@@ -151,19 +149,18 @@ class CuratorFamily(Family[Any, Any]):
 CURATOR = CuratorFamily()
 
 
-def _features_alone(method: ClassSums, graph: Graph, split: Split) -> Tensor:
-    """Return the scores of the same network without sums."""
-    people = read_people(graph, split)
-    evidence = feature_evidence(people, corners(people.classes))
-    return train_experts(people, evidence, torch.zeros(people.nodes, 0), method.settings).logits
-
-
 def _hop_zero(method: StagedEstimator, graph: Graph, split: Split) -> Tensor:
     """Return the scores of encoder, classifier on hop 0, or the pool's encoder, whichever validates best."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
     # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
-    encoder = _encoder_of(method, people) or _encoder(settings, people)
+    encoder = _encoder_of(method, people)
+    if encoder is None:
+        encoder = build_seeded(lambda: encoder_for(settings, people.schema, batch_norm=True), settings.seed)
+        own, judges = (
+            Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val)
+        )
+        train_openly(encoder, own, judges, settings)
     classifier: models.HopClassifier = build_seeded(
         lambda: models.HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
     )
@@ -187,11 +184,3 @@ def _encoder_of(method: StagedEstimator, people: NodeData) -> models.Encoder | N
         return None
     same = published.people.key == people.key and torch.equal(published.people.labels, people.labels)
     return published.networks[0] if same and torch.equal(published.people.train, people.train) else None
-
-
-def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
-    """Return GAP's encoder, trained."""
-    encoder: models.Encoder = build_seeded(lambda: encoder_for(settings, people.schema, batch_norm=True), settings.seed)
-    rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
-    train_openly(encoder, rows, val, settings)
-    return encoder

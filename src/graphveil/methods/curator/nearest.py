@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from graphveil.errors import InputError, NoiseError
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.settings import NUMBERS, Bounds
 from graphveil.runtime.checks import is_number
 
@@ -38,7 +39,11 @@ def with_nearest(method: Curator, noise_of: Callable[[Curator], Priced]) -> Pric
 
 
 def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> InputError:
-    settings, defaults = method.parameters(), _defaults(method.kind)
+    from graphveil.methods.curator.entries import CURATOR_METHODS
+
+    settings, options = method.parameters(), entry_of(method.kind, CURATOR_METHODS).options
+    # Of the numbers that users set; None where others decide.
+    defaults = {name: option.default for name, option in options.items() if option.type in (int, float)}
 
     def accepted(name: str, value: Number | None) -> bool:
         try:
@@ -56,29 +61,15 @@ def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> In
         for good in _candidates(name, value, defaults[name]):
             if accepted(name, good):
                 near = _nearest(value, good, lambda tried, name=name: accepted(name, tried))  # type: ignore[misc]
-                return _refusal(name, value, near, error)
+                allowed = f"at {'least' if near > value else 'most'} {_written(near)}, the other settings as they are"
+                return InputError(f"{name} = {_written(value)}: {error.what}", allowed=allowed)
     listed = ", ".join(f"{name} = {_written(settings[name])}" for name in changed)
     back = ", ".join(f"{name} = {_written(value)}" for name in changed if _is_number(value := defaults[name]))
     return InputError(f"{listed}: {error.what}", allowed=f"values towards the defaults: {back}")
 
 
-def _refusal(name: str, value: Number, near: Number, error: NoiseError) -> InputError:
-    end = "at least" if near > value else "at most"
-    return InputError(
-        f"{name} = {_written(value)}: {error.what}", allowed=f"{end} {_written(near)}, the other settings as they are"
-    )
-
-
 def _written(value: Number) -> str:
     return str(value) if isinstance(value, int) else f"{value:.12g}"
-
-
-def _defaults(kind: str) -> dict[str, Any]:
-    """The defaults of the numbers that users set, by name; None where others decide."""
-    from graphveil.methods.curator.entries import CURATOR_METHODS
-
-    options = next(method.options for method in CURATOR_METHODS if method.name == kind)
-    return {name: option.default for name, option in options.items() if option.type in (int, float)}
 
 
 def _is_number(value: object) -> bool:
@@ -109,24 +100,15 @@ def _nearest(bad: Number, good: Number, accepted: Callable[[Number], bool]) -> N
     while abs(good - bad) > (_CLOSE * min(abs(good), abs(bad)) if isinstance(bad, float) else 1):
         if isinstance(bad, int) and abs(good - bad) <= 1 + _CLOSE * min(abs(good), abs(bad)) and abs(bad) > 100:
             break
-        middle = _between(bad, good)
+        # By ratio: a delta may be off by hundreds of orders of magnitude.
+        middle: Number = math.sqrt(bad) * math.sqrt(good) if min(bad, good) > 0 else (bad + good) / 2
+        if isinstance(bad, int):
+            middle = min(max(round(middle), min(bad, int(good)) + 1), max(bad, int(good)) - 1)
         bad, good = (bad, middle) if accepted(middle) else (middle, good)
-    short = _short(good, up=good > bad)
+    if good == 0:
+        return good
+    # In two digits, on the side that is away from what is refused.
+    step = 10.0 ** (math.floor(math.log10(abs(good))) - 1)
+    rounded = (math.ceil if good > bad else math.floor)(good / step) * step
+    short = max(1, round(rounded)) if isinstance(good, int) else float(f"{rounded:.2g}")
     return short if accepted(short) else good
-
-
-def _between(bad: Number, good: Number) -> Number:
-    # By ratio: a delta may be off by hundreds of orders of magnitude.
-    middle = math.sqrt(bad) * math.sqrt(good) if min(bad, good) > 0 else (bad + good) / 2
-    if not isinstance(bad, int):
-        return middle
-    return min(max(round(middle), min(bad, int(good)) + 1), max(bad, int(good)) - 1)
-
-
-def _short(value: Number, *, up: bool) -> Number:
-    """Return a number in two digits, on the side that is away from what is refused."""
-    if value == 0:
-        return value
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
-    rounded = (math.ceil if up else math.floor)(value / step) * step
-    return max(1, round(rounded)) if isinstance(value, int) else float(f"{rounded:.2g}")

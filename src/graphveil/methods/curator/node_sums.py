@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.errors import InputError
@@ -43,12 +43,9 @@ from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, S
 from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
 from graphveil.models.names import encoder_size, vote_head_size
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
-
-if TYPE_CHECKING:
-    from torch import nn
 
 #: No class is ruled out by the perceptron alone.
 _LEAST = 1e-4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -72,18 +72,15 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
     columns = settings.hidden * (method.hops + 1)
     longest = ASSUMED_DEGREE * method.w_max
     per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
-    return CuratorPlan(
-        noise,
-        per_node,
-        _seconds(settings, people, method.layers, private=bool(noise.multipliers)),
-        nodes * columns * 4 * 8 / 1e6,
-        (
-            *_advice(method, nodes, per_node),
-            *_of_weights(settings),
-            *_of_attention(method, schema, noise),
-            *_of_others(method),
-        ),
-    )
+    # Counted and not timed: a plan would spend more on the clock than on everything else that it tells.
+    if noise.multipliers:
+        training = settings.descent("", people).steps * len(method.layers) * _SECONDS_A_STEP
+    else:
+        numbers = people * settings.hidden * sum(method.layers)
+        training = settings.epochs * (len(method.layers) * _SECONDS_AN_EPOCH + numbers * _SECONDS_A_NUMBER)
+    advice = (*_advice(method, nodes, per_node), *_further_advice(method, schema, noise))
+    memory = nodes * columns * 4 * 8 / 1e6
+    return CuratorPlan(noise, per_node, _SECONDS_TO_START + training, memory, advice)
 
 
 def _noise(method: CuratorEstimator, schema: GraphSchema, people: int) -> Noise:
@@ -91,44 +88,35 @@ def _noise(method: CuratorEstimator, schema: GraphSchema, people: int) -> Noise:
     return remembered(facts, method.privacy.epsilon, lambda: method.planned_noise(schema, people))
 
 
-def _of_weights(settings: CuratorSettings) -> tuple[str, ...]:
-    """Say what other weights than uniform have bought, see the page of gap and progap."""
-    if settings.weights == "uniform":
-        return ()
-    return (
-        f"weights {settings.weights}: on none of nine public graphs were any weights measurably better than uniform; "
-        "where people have many neighbours (Caltech36) they lost 4 to 11 points",
-    )
-
-
-def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -> tuple[str, ...]:
-    """Say what training on edges takes from the sum."""
-    if noise.changed is None:
-        return ()
-    alone = method.privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=method.settings.hidden)
-    part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
-    return (
-        f"{part.name} is trained on edges in {count_of(part.steps, 'step')}, in each of which an edge changes "
-        f"{count_of(part.samples, 'target')}: the sum's noise is {ratio:.1f} times that of weights which read no edge "
-        "(share_hops)",
-    )
-
-
-def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
-    """Say what it costs to predict people who join later."""
-    privacy = method.privacy
+def _further_advice(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -> Iterator[str]:
+    """Say what weights buy and cost (see the page of gap and progap), and what predicting people who join later."""
+    privacy, settings = method.privacy, cast(CuratorSettings, method.settings)
+    if settings.weights != "uniform":
+        yield (
+            f"weights {settings.weights}: on none of nine public graphs were any weights measurably better than "
+            "uniform; where people have many neighbours (Caltech36) they lost 4 to 11 points"
+        )
+    if noise.changed is not None:
+        alone = privacy.noise(schema, hops=len(noise.sigmas), w_max=method.w_max, columns=settings.hidden)
+        part, ratio = noise.changed, noise.sigmas[0] / alone.sigmas[0]
+        yield (
+            f"{part.name} is trained on edges in {count_of(part.steps, 'step')}, in each of which an edge changes "
+            f"{count_of(part.samples, 'target')}: the sum's noise is {ratio:.1f} times that of weights which read no "
+            "edge (share_hops)"
+        )
     if privacy.public:
-        return ()
+        return
     if not method.reads_edges:
-        return ("people who join later are predicted at no price: no edge is read",)
-    if "queries" not in method.entry.options:
-        return ("people who join later are not predicted: gap and progap can, at a price (queries)",)
-    many = max(1, privacy.queries)
-    room = f"queries={many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
-    return (
-        f"people who join later: to predict another graph reads its edges, at {privacy.price_of(0)} each time; {room}: "
-        f"{privacy.price_of(many)} in total",
-    )
+        yield "people who join later are predicted at no price: no edge is read"
+    elif "queries" not in method.entry.options:
+        yield "people who join later are not predicted: gap and progap can, at a price (queries)"
+    else:
+        many = max(1, privacy.queries)
+        room = f"queries={many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
+        yield (
+            "people who join later: to predict another graph reads its edges, at "
+            f"{privacy.price_of(0)} each time; {room}: {privacy.price_of(many)} in total"
+        )
 
 
 def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
@@ -139,15 +127,6 @@ def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> 
     seconds = 3 * settings.epochs * nodes * settings.hidden * (2 * classes + 20) * _SECONDS_A_WEIGHT
     memory = nodes * (settings.hidden * 8 + classes * 12) * 4 / 1e6
     return CuratorPlan(noise, per_node, seconds, memory, _advice(method, nodes, per_node))
-
-
-def _seconds(settings: CuratorSettings, people: int, layers: Sequence[int], *, private: bool) -> float:
-    """Return the seconds of one training, by the steps, or by the numbers that layers make of every row in an epoch."""
-    # Counted and not timed: a plan would spend more on the clock than on everything else that it tells.
-    if private:
-        return _SECONDS_TO_START + settings.descent("", people).steps * len(layers) * _SECONDS_A_STEP
-    an_epoch = len(layers) * _SECONDS_AN_EPOCH + people * settings.hidden * sum(layers) * _SECONDS_A_NUMBER
-    return _SECONDS_TO_START + settings.epochs * an_epoch
 
 
 def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
@@ -184,44 +163,27 @@ def remembered(facts: object, epsilon: float, search: Callable[[], Noise]) -> No
         facts: all that the noise follows from; `repr` tells any two of them apart.
         search: looks for it. What it raises is not remembered.
     """
-    key = f"{facts!r} {_versions()}"
+    libraries = [(name, version(name)) for name in _LIBRARIES]
+    files = sorted(Path(graphveil.__file__).parent.rglob("*.py"))
+    source = _digest(repr([(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]))
+    key = f"{facts!r} {graphveil.__version__} {platform.python_version()} {libraries} {source}"
     place = user_cache() / "plans" / f"{_digest(key)}.json"
-    noise = _read(place, key)
-    if noise is not None and noise.epsilon <= epsilon:
-        return noise
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        stored = read_json(place, largest=_LARGEST)
+        record = stored["noise"]
+        if stored["digest"] == _digest(key, record):
+            changed = record["changed"] and ChangedSamples(**record["changed"])
+            noise = Noise(**{**record, "sigmas": tuple(record["sigmas"]), "changed": changed})
+            if noise.epsilon <= epsilon:
+                return noise
     noise = search()
     # A disk that takes nothing costs the next plan its time.
     with suppress(OSError, WriteError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        record = _record(noise)
+        record = json.loads(json.dumps(asdict(noise)))  # as it will be read
         write_text(place, json.dumps({"noise": record, "digest": _digest(key, record)}))
     return noise
 
 
-def _read(place: Path, key: str) -> Noise | None:
-    try:
-        stored = read_json(place, largest=_LARGEST)
-        record = stored["noise"]
-        if stored["digest"] != _digest(key, record):
-            return None
-        changed = record["changed"] and ChangedSamples(**record["changed"])
-        return Noise(**{**record, "sigmas": tuple(record["sigmas"]), "changed": changed})
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _record(noise: Noise) -> dict[str, Any]:
-    """Return the noise as what JSON gives back."""
-    record: dict[str, Any] = json.loads(json.dumps(asdict(noise)))
-    return record
-
-
 def _digest(key: str, record: object = None) -> str:
     return hashlib.sha256(f"{key} {json.dumps(record, sort_keys=True)}".encode()).hexdigest()
-
-
-def _versions() -> str:
-    libraries = [(name, version(name)) for name in _LIBRARIES]
-    room = Path(graphveil.__file__).parent
-    source = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(room.rglob("*.py"))]
-    return f"{graphveil.__version__} {platform.python_version()} {libraries} {_digest(repr(source))}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil import models
 from graphveil.errors import InputError
@@ -36,10 +36,7 @@ from graphveil.methods.curator.stages.training import (
 )
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import FEWEST_JUDGES, better_pool, held_out
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 #: Columns of the encoder that nothing is summed of: width costs noise in a sum, and none here.
 WIDE = 64

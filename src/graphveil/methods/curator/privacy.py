@@ -135,18 +135,15 @@ class CuratorPrivacy:
         # A promise needs a number that somebody made; a default would be promised by nobody.
         if self.nodes and self.rule == "declared" and self.degree_bound is None:
             raise InputError("rule declared without a degree_bound", remedy="say what was promised: degree_bound=20")
-        self._require_relationships()
-        require_whole(0, 10**6, queries=self.queries)
-        # A law for the number of trials is paid for out of a budget, and here there is none.
-        if self.tuning is not None and self.public:
-            raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
-
-    def _require_relationships(self) -> None:
-        # As with a degree that is promised: k is what somebody promises, so there is no default.
+        # Also k is what somebody promises.
         if self.unit == "k-edges" and self.relationships is None:
             raise InputError("unit k-edges without a number", remedy="say how many: relationships=5")
         if self.relationships is not None and self.unit != "k-edges":
             raise InputError(f"relationships does not apply to unit {self.unit or 'edge'}", allowed="with unit k-edges")
+        require_whole(0, 10**6, queries=self.queries)
+        # A law for the number of trials is paid for out of a budget, and here there is none.
+        if self.tuning is not None and self.public:
+            raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
 
     @property
     def nodes(self) -> bool:
@@ -418,25 +415,20 @@ class CuratorPrivacy:
 
     def _assumes(self, schema: GraphSchema, edges: bool) -> tuple[Assumption, ...]:
         assumed = [assume("node-set-public"), assume("trained-once")]
-        if not self.nodes:
+        if self.nodes:
+            assumed.append(assume("joint-privacy"))
+            if edges:
+                bound = "degree-promised" if self.rule == "declared" else "lists-cut"
+                assumed.append(assume(bound, degree=str(self.degree)))
+        else:
             private = self.exposed(schema)
             declared = f", though {schema.name} declares {private} private" if private else ""
             assumed.append(assume("features-and-labels-open", declared=declared))
-            return (*assumed, *self._of_trials(), *self._of_copies())
-        assumed.append(assume("joint-privacy"))
-        if edges:
-            assumed.append(
-                assume("degree-promised" if self.rule == "declared" else "lists-cut", degree=str(self.degree))
-            )
-        return (*assumed, *self._of_trials(), *self._of_copies())
-
-    def _of_copies(self) -> tuple[Assumption, ...]:
-        return (ONE_COPY,) if self.queries else ()
-
-    def _of_trials(self) -> tuple[Assumption, ...]:
-        if self.tuning is None:
-            return ()
-        return (assume("trials-covered", law=self.tuning.law, mean=f"{self.tuning.mean:g}"),)
+        if self.tuning is not None:
+            assumed.append(assume("trials-covered", law=self.tuning.law, mean=f"{self.tuning.mean:g}"))
+        if self.queries:
+            assumed.append(ONE_COPY)
+        return tuple(assumed)
 
 
 def budget_from(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,15 +14,11 @@ Shapes: own [n, c, OWN], common [n, COMMON], sums H [n, c].
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from graphveil.methods.curator.evidence import FeatureEvidence
-    from graphveil.methods.curator.stages.training import NodeData
+from graphveil.methods.curator.evidence import FeatureEvidence
+from graphveil.methods.curator.stages.training import NodeData
+from graphveil.runtime.late import Tensor, torch
 
 #: Numbers about a node and a class, and about a node.
 OWN: Final = 7

@@ -29,7 +29,7 @@ from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
-from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import ProgressCallback
@@ -77,15 +77,6 @@ class LinkReports:
     def paid(self) -> Paid | None:
         """What devices have paid for these reports, or None."""
         return self.people.paid
-
-
-def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> Ledger:
-    """Return an empty ledger with the budgets of features, labels and one relationship.
-
-    Args:
-        queries: how many times a prediction may ask everybody again.
-    """
-    return links.declare(people.open_ledger(queries), queries)
 
 
 def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: GraphSchema, nodes: int) -> tuple[Any, ...]:
@@ -164,20 +155,6 @@ def people_key(graph: Graph, name: str | None = None) -> str:
     # Of public facts alone: a hash of edges or features would be a function of private data, in every saved file.
     facts = json.dumps([name or graph.schema.name, int(graph.num_nodes), node_names(graph) or ()])
     return hashlib.sha256(facts.encode()).hexdigest()
-
-
-def graph_guarantee(
-    people: LocalPrivacy,
-    links: LinkPrivacy,
-    schema: GraphSchema,
-    nodes: int,
-    *,
-    void: str | None = None,
-    ledger: Ledger | None = None,
-) -> Guarantee:
-    """Return what the collections protect that a ledger has paid for (None: one)."""
-    of_people = people.guarantee(schema, ledger=ledger)
-    return replace(links.guarantee(of_people, schema, nodes, ledger), void=void)
 
 
 def named_pairs(released: LinkReports) -> NamedPairs:
@@ -266,16 +243,8 @@ class ListsEstimator(FittedEstimator[F], ABC):
     def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> Self:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
 
-    def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
-    ) -> LinkReports:
-        return self.randomize(graph, split=split, randomness=randomness, engine=engine)
+    def collect(self, graph: Graph, *, progress: ProgressCallback | None = None, **how: Any) -> LinkReports:
+        return self.randomize(graph, **how)
 
     def train(
         self, collected: LinkReports, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
@@ -290,6 +259,12 @@ class ListsEstimator(FittedEstimator[F], ABC):
         # Of friends each names the other, also where a list holds what begins at its person: two directed links.
         ends = 2 if "directed" in modes else 1
         return times_paid(ledger, UNIT) * ends * self.links.relationship_epsilon
+
+    def guarantee_of(self, schema: GraphSchema, nodes: int, void: str | None) -> Guarantee:
+        """Return what the collections protect that were paid for."""
+        ledger = self.account.ledger
+        of_people = self.privacy.guarantee(schema, ledger=ledger)
+        return replace(self.links.guarantee(of_people, schema, nodes, ledger), void=void)
 
     def recognised(self, released: LinkReports) -> GraphSchema:
         """Return the public facts of reports that may be trained on, once they are paid for.

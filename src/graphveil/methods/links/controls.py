@@ -26,13 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Controls
 from graphveil.methods.base.network.features import labels_of, random_features
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
@@ -41,8 +41,7 @@ from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.opinions import FEWEST_EPOCHS
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.methods.links.solitude import Solitude
-from graphveil.methods.local.controls import hits, majority_of
-from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.methods.local.controls import hits, majority_of, spread_labels
 from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import SeededRandomness
 from graphveil.runtime.late import Tensor, torch
@@ -59,15 +58,15 @@ RIVAL_NETWORK: Mapping[str, Any] = {"model": "gcn", "hidden": 64, "dropout": 0.5
 _WITHOUT_LISTS, _WITHOUT_FEATURES = ("regression", "network"), ("counts",)
 
 
-def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
+def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Controls:
     released = method.released
     if released is None:
         return {}
+    labels = labels_of(released.people)
     controls: dict[str, Control] = {
         "public-only": lambda: _public_only(released, graph, split),
-        "label-propagation": lambda: hits(_spread(released), graph, split),
+        "label-propagation": lambda: hits(spread_labels(labels, reported_edges(released)), graph, split),
     }
-    labels = labels_of(released.people)
     if labels.keep < 1:  # of public ones it is public-only
         controls["majority"] = lambda: hits(majority_of(labels), graph, split)
     if method.privacy.collects_features:
@@ -78,7 +77,7 @@ def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[
     return controls
 
 
-def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
+def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Controls:
     """Return other methods on the same reports, each to be run by calling it; none where links are public.
 
     What comes with noisy degrees is read by the method that asked for them alone.
@@ -91,10 +90,15 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Co
     if method.reading != "all":  # what the other readings take would be read for them alone
         return {}
     parts = _parts(method)
-    return {
-        name: _read_from_same_reports(method, released, reading, parts, graph, split)
-        for name, reading in WITHOUT_GRAPH.items()
-    }
+
+    def read(reading: str) -> np.ndarray:
+        # Of the same reports each part is read once, and left in `parts` for the next rival.
+        rival = LinkBeliefs(**_budgets(method), reading=reading, seed=method.seed, device=method.device)
+        rival.fit_reports(released, earlier=parts)
+        parts.update(rival.parts)
+        return hits(rival.probabilities(), graph, split)
+
+    return {name: partial(read, reading) for name, reading in WITHOUT_GRAPH.items()}
 
 
 def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
@@ -106,12 +110,21 @@ def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Sp
     if not method.settings.steps_x and not method.settings.steps_y:
         del rivals["base"]  # which is then what lpgnn is
     # The method itself is no rival of its own.
-    own = {"calibration": "solitude", "none": "lpgnn"}.get(method.denoiser, "")
-    return {
-        name: _on_same_reports(method, released, options, graph, split)
-        for name, options in rivals.items()
-        if name != own
-    }
+    rivals.pop({"calibration": "solitude", "none": "lpgnn"}.get(method.denoiser, ""), None)
+    settings = settings_of(method)
+    shared = {key: getattr(settings, key) for key in ("learning_rate", "epochs", "seed", "device", "steps_x")}
+
+    def train(options: Mapping[str, Any]) -> np.ndarray:
+        plain = {**_budgets(method), **shared, **RIVAL_NETWORK, **options}
+        rival = Solitude(**plain).fit_reports(released)
+        # Once more with what validation labels say, for as many epochs as they chose; that spends nothing more.
+        if bool(released.people.val.any()):
+            epochs = max(rival.result.network.epoch, FEWEST_EPOCHS)
+            again = Solitude(**{**plain, "epochs": epochs})
+            rival = again.fit_reports(replace(released, people=everybody(released.people)))
+        return hits(rival.predict_proba(), graph, split)
+
+    return {name: partial(train, options) for name, options in rivals.items()}
 
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
@@ -124,25 +137,6 @@ def settings_of(method: LinkMethod) -> NetworkSettings:
 
 def _budgets(method: LinkMethod) -> dict[str, Any]:
     return {**asdict(method.privacy), "epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
-
-
-def _on_same_reports(
-    method: LinkMethod, released: LinkReports, options: Mapping[str, Any], graph: Graph, split: Split
-) -> Control:
-    settings = settings_of(method)
-    shared = {key: getattr(settings, key) for key in ("learning_rate", "epochs", "seed", "device", "steps_x")}
-    plain = {**_budgets(method), **shared, **RIVAL_NETWORK, **options}
-
-    def run() -> np.ndarray:
-        rival = Solitude(**plain).fit_reports(released)
-        # Once more with what validation labels say, for as many epochs as they chose; that spends nothing more.
-        if bool(released.people.val.any()):
-            epochs = max(rival.result.network.epoch, FEWEST_EPOCHS)
-            again = Solitude(**{**plain, "epochs": epochs})
-            rival = again.fit_reports(replace(released, people=everybody(released.people)))
-        return hits(rival.predict_proba(), graph, split)
-
-    return run
 
 
 def everybody(people: LocalReports) -> LocalReports:
@@ -158,34 +152,6 @@ def _parts(method: LinkMethod, names: tuple[str, ...] | None = None) -> dict[str
         usual = (method.rounds, method.blocks) == (BELIEF_ROUNDS, "full")
         return {name: opinions for name, opinions in method.parts.items() if usual or name != "fields"}
     return {name: opinions for name, opinions in method.parts.items() if name in names}
-
-
-def _read_from_same_reports(
-    method: LinkMethod,
-    released: LinkReports,
-    reading: str,
-    parts: dict[str, tuple[Opinion, ...]],
-    graph: Graph,
-    split: Split,
-) -> Control:
-    """Return a rival that pools parts of the same reports; each is read once, and left in `parts` for the next."""
-    rival = LinkBeliefs(**_budgets(method), reading=reading, seed=method.seed, device=method.device)
-
-    def run() -> np.ndarray:
-        rival.fit_reports(released, earlier=parts)
-        parts.update(rival.parts)
-        return hits(rival.probabilities(), graph, split)
-
-    return run
-
-
-def _spread(released: LinkReports) -> Tensor:
-    labels = labels_of(released.people)
-    p = normalised(reported_edges(released), released.nodes)
-    spread, _ = propagate_labels(
-        p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
-    )
-    return spread
 
 
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:

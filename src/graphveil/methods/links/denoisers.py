@@ -57,11 +57,17 @@ def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftT
             f"denoiser {denoiser} cannot read lists collected by {released.links.mechanism}",
             allowed=", ".join(name for name, kind in DENOISERS.items() if kind == released.links.mechanism),
         )
-    if denoiser == "beliefs":
-        return _by_beliefs(released)
-    if not denoiser.startswith("blink"):
+    if denoiser != "beliefs" and not denoiser.startswith("blink"):
         return Topology(reported_edges(released), nodes)
     pairs = named_pairs(released)
+    if denoiser == "beliefs":
+        beliefs = block_beliefs(pairs, label_evidence(released))
+        likely = beliefs.links > LEAST_LIKELY
+        edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], beliefs.links[likely].float()
+        # The posterior of a pair is one number for both directions.
+        if not pairs.directed:
+            edges, weights = torch.cat([edges, edges.flip(0)], dim=1), weights.repeat(2)
+        return Topology(edges, nodes, weights)
     prior = degree_prior(degrees_of(released), directed=pairs.directed)
     posterior = link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
     if denoiser == "blink-soft":
@@ -98,17 +104,6 @@ def degrees_of(released: LinkReports) -> Tensor:
     trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
     both: Tensor = own + (places - lower) * density + usual + trust * (unbiased - usual)
     return both.round().long()
-
-
-def _by_beliefs(released: LinkReports) -> Topology:
-    pairs = named_pairs(released)
-    beliefs = block_beliefs(pairs, label_evidence(released))
-    likely = beliefs.links > LEAST_LIKELY
-    edges, weights = torch.stack([pairs.source, pairs.target])[:, likely], beliefs.links[likely].float()
-    # The posterior of a pair is one number for both directions.
-    if not pairs.directed:
-        edges, weights = torch.cat([edges, edges.flip(0)], dim=1), weights.repeat(2)
-    return Topology(edges, released.nodes, weights)
 
 
 def label_evidence(released: LinkReports) -> Tensor:

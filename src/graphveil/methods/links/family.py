@@ -27,7 +27,7 @@ from graphveil.methods.base.cost import (
     report_bytes,
     spreading_cost,
 )
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Randomness
@@ -117,6 +117,9 @@ def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan |
     for degree in DEGREES:
         true = degree * share * (1 - rows.flip)
         precision[f"{degree:g}"] = true / (true + false / nodes)
+    # Of one report with no true entry: thinned to about the noisy degree, it does not grow with the flips.
+    thinned = ENTRY_BYTES * false / nodes if links.mechanism == "degree-preserving" else 0.0
+    sent = rows.expected_bytes / rows.nodes - thinned + (0 if links.mechanism == "lists" else DEGREE_BYTES)
     return LinkPlan(
         links.epsilon_a,
         links.relationship_epsilon,
@@ -126,20 +129,11 @@ def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan |
         false,
         false / nodes,
         precision,
-        _report_bytes(links.mechanism, rows),
+        sent,
         _relationship_for(SWAMPED, links, nodes, mode),
         _relationship_for(CLEAN, links, nodes, mode),
         parts["lists"].warning,
     )
-
-
-def _report_bytes(mechanism: str, rows: AdjacencyRR) -> float:
-    """Return the bytes of one report with no true entry; thinned lists hold next to no false ones then."""
-    every = rows.expected_bytes / rows.nodes
-    if mechanism == "degree-preserving":
-        # Thinned to about the noisy degree, so what is sent does not grow with the flips.
-        every -= ENTRY_BYTES * rows.expected_false / rows.nodes
-    return every + (0 if mechanism == "lists" else DEGREE_BYTES)
 
 
 def _relationship_for(per_person: float, links: LinkPrivacy, nodes: int, mode: str) -> float:
@@ -196,9 +190,7 @@ class LinkFamily(Family[Any, LinkReports]):
         lists = link_plan(estimator.links, graph.schema, int(graph.num_nodes))
         return None if lists is None else lists.warning
 
-    def controls(
-        self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         from graphveil.methods.links.controls import link_controls_of
 
         return link_controls_of(estimator, graph, split)
@@ -209,9 +201,7 @@ class LinkFamily(Family[Any, LinkReports]):
 
         return ceiling_of(settings_of(estimator), graph, split)
 
-    def rivals(
-        self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def rivals(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         from graphveil.methods.links.controls import rivals_of
 
         return rivals_of(estimator, graph, split)

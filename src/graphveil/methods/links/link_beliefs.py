@@ -30,8 +30,6 @@ from graphveil.methods.base.storage import Stored, schema_from, stored_probabili
 from graphveil.methods.links.collection import (
     LinkReports,
     ListsEstimator,
-    graph_guarantee,
-    open_ledger,
     options_from,
     people_key,
 )
@@ -103,7 +101,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")
         require_device(device)
         self.reading, self.rounds, self.blocks, self.seed, self.device = reading, rounds, blocks, seed, device
-        self.account = Account(open_ledger(self.privacy, self.links))
+        self.account = Account(self.links.declare(self.privacy.open_ledger()))
         self.released: LinkReports | None = None
         self.parts: Mapping[str, tuple[Opinion, ...]] = {}
 
@@ -169,8 +167,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
     @property
     def mechanism_guarantee(self) -> Guarantee:
         fitted = self.result
-        nodes, ledger = len(fitted.probabilities), self.account.ledger
-        return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
+        return self.guarantee_of(fitted.schema, len(fitted.probabilities), fitted.void)
 
     def stored(self) -> Stored:
         """Return predictions, settings, guarantee and ledger; no reports, no links."""

@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
 from graphveil.methods.base.network.features import features_of, labels_of, unit_rows
 from graphveil.methods.base.network.network import Labels, as_matrix
-from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.links.collection import LinkReports, named_pairs
 from graphveil.methods.links.opinions import (
     COUNT_STRENGTHS,
@@ -39,16 +39,13 @@ from graphveil.methods.links.opinions import (
     with_labels,
 )
 from graphveil.models.blocks.block_model import NamedPairs
-from graphveil.models.blocks.labelled_blocks import LabelledPeople, Likeness, block_fields, likeness
+from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields, likeness
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from graphveil.aggregation import Inputs
 
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
 #: Reading -> the parts that need no list, and those that do.
@@ -118,7 +115,13 @@ def read_lists(
     alone, without_lists = worth_pooling(free, labels, likelihood)
     judged, first = _stacked(both, labels)
     better = better_pool(judged, likelihood, first, without_lists) if lists else None
-    pooled = _pooled(alone, labels, likelihood) if better is None else _weighted(both, better.weights)
+    if better is not None:
+        pooled = _weighted(both, better.weights)
+    elif len(alone) == 1:
+        pooled = alone[0].final
+    else:
+        judged, first = _stacked(alone, labels)
+        pooled = _weighted(alone, pool_weights(judged, likelihood, first))
     return Reading(with_labels(pooled, labels, heard), LINKS_UNUSED if better is None else LINKS_USED, parts)
 
 
@@ -162,13 +165,6 @@ def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tu
         return first, alone
     pooled = _held_out(shared, labels, likelihood)
     return (shared, pooled) if pooled.sum() > alone.sum() else (first, alone)
-
-
-def _pooled(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tensor:
-    if len(opinions) == 1:
-        return opinions[0].final
-    judged, first = _stacked(opinions, labels)
-    return _weighted(opinions, pool_weights(judged, likelihood, first))
 
 
 def _weighted(opinions: list[Opinion], weights: Tensor) -> Tensor:
@@ -250,12 +246,16 @@ class _Server:
 
     def _fields(self) -> Iterator[Opinion]:
         """Return the fields: they leave out what a node says of itself, so that one serves to judge and in the end."""
-        labels, pairs = self.labels, self._pairs
-        public = math.isinf(self.released.people.privacy.epsilon_y)
+        labels, pairs, reports, alike = self.labels, self._pairs, self.released.people, None
+        public = math.isinf(reports.privacy.epsilon_y)
         public_labels = torch.where(self._labelled & public, labels.values, -1)
         evidence = with_labels(self._regressions[1], labels, self.heard)
         people = LabelledPeople(self._shares, public_labels)
-        alike = _likeness(self.released.people, pairs, self.seed) if self.alike else None
+        # Where features are public: noisy ones are alike by chance.
+        if self.alike and reports.privacy.epsilon_x == math.inf:
+            features: Any = as_matrix(features_of(reports, self.seed)[0])
+            rows = features.tocsr() if sp.issparse(features) else sp.csr_matrix(features.numpy())
+            alike = likeness(rows, pairs, seed=self.seed)
         for degrees, matters in FIELDS:
             if matters and alike is None:
                 continue
@@ -270,11 +270,3 @@ class _Server:
                 tell=self.steps.count,
             )
             yield Opinion(field, field, FIRST["fields"])
-
-
-def _likeness(people: LocalReports, pairs: NamedPairs, seed: int) -> Likeness | None:
-    """Return how alike pairs are, where features are public: noisy ones are alike by chance."""
-    if not people.privacy.collects_features or not math.isinf(people.privacy.epsilon_x or math.inf):
-        return None
-    features: Any = as_matrix(features_of(people, seed)[0])
-    return likeness(features.tocsr() if sp.issparse(features) else sp.csr_matrix(features.numpy()), pairs, seed=seed)

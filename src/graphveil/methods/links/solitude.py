@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
+from typing import Any, ClassVar, Self, Unpack, cast
 
 from graphveil import models
 from graphveil.engine import LOCAL, Engine
@@ -46,8 +46,6 @@ from graphveil.methods.links.collection import (
     LinkReports,
     ListsEstimator,
     among,
-    graph_guarantee,
-    open_ledger,
     options_from,
     people_key,
     randomize_new_people,
@@ -59,12 +57,9 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.checks import require_choice, require_whole
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 #: Denoisers that train weights through a named model's layers, or weigh every pair.
 _NO_BACKBONE = ("calibration", "blink-soft")
@@ -167,7 +162,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         require_whole(0, 10**6, queries=queries)
         self.queries, self.backbone = queries, backbone
         self._given = {name: options.get(name) for name in hops}
-        self.account = Account(open_ledger(self.privacy, self.links, queries))
+        self.account = Account(self.links.declare(self.privacy.open_ledger(queries), queries))
         self.records = Records()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
@@ -301,9 +296,8 @@ class Solitude(ListsEstimator[FittedGraph]):
     @property
     def mechanism_guarantee(self) -> Guarantee:
         fitted = self.result
-        nodes, ledger = len(fitted.network.logits), self.account.ledger
-        once = graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
-        return replace(once, assumes=(*once.assumes, *leans_on(ledger), *fitted.notes))
+        once = self.guarantee_of(fitted.schema, len(fitted.network.logits), fitted.void)
+        return replace(once, assumes=(*once.assumes, *leans_on(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:

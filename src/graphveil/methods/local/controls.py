@@ -15,15 +15,14 @@ Each returns, for every test node, 1 for right and 0 for wrong (an even guess: 1
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Controls
 from graphveil.methods.base.network.features import features_of, labels_of, random_features
 from graphveil.methods.base.network.network import Labels, train_network
 from graphveil.methods.base.network.objectives import f1_shares
@@ -35,11 +34,7 @@ from graphveil.methods.local.label_propagation import LabelPropagation, propagat
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import SeededRandomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 #: A plain network is an `LPGNN`; what the two have not in common, `trains_network` tells apart.
 LocalMethod: TypeAlias = LPGNN | LabelPropagation
@@ -47,7 +42,7 @@ LocalMethod: TypeAlias = LPGNN | LabelPropagation
 CONTROL_HOPS = 8
 
 
-def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
+def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Controls:
     """Return the controls that apply to a fitted method, each to be run by calling it."""
     released = method.released
     if released is None:
@@ -60,7 +55,7 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
         "majority": lambda: hits(majority_of(labels), graph, split),
     }
     if method.trains_network or method.rule != "propagation":
-        controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+        controls["label-propagation"] = lambda: hits(spread_labels(labels, graph.edge_index), graph, split)
     if method.trains_network or isinstance(method.privacy, QuestionPrivacy):
         controls["label-pool"] = lambda: _label_pool(method, labels, graph, split)
     pooled = not method.trains_network and method.rule == "pool"
@@ -106,6 +101,13 @@ def majority_of(labels: Labels) -> Tensor:
     return counts.float().expand(len(labels.values), -1)
 
 
+def spread_labels(labels: Labels, edges: Tensor) -> Tensor:
+    """Return class probabilities [n, c] by released labels spread over edges [2, E]."""
+    masks, (classes, keep, flip) = (labels.train, labels.val), (labels.classes, labels.keep, labels.flip)
+    p = normalised(edges, len(labels.values))
+    return propagate_labels(p, labels.values, *masks, classes=classes, keep=keep, flip=flip)[0]
+
+
 def network_settings(method: LocalMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
     if method.trains_network:
@@ -128,14 +130,6 @@ def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Grap
     return hits(network.logits, graph, split)
 
 
-def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray:
-    p = normalised(graph.edge_index, graph.num_nodes)
-    spread, _ = propagate_labels(
-        p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
-    )
-    return hits(spread, graph, split)
-
-
 def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     pooled = method.pooled if method.trains_network and method.trimming == "none" else None
     if pooled is not None and pooled.labels_alone is not None:
@@ -148,5 +142,5 @@ def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split)
 
 def _public_only(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     if math.isinf(method.privacy.epsilon_y):
-        return _label_propagation(labels, graph, split)
+        return hits(spread_labels(labels, graph.edge_index), graph, split)
     return np.full(int(split.test.sum()), 1.0 / labels.classes)

@@ -14,7 +14,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
@@ -23,11 +23,9 @@ from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import Tensor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from graphveil.methods.base.settings import NetworkSettings
     from graphveil.methods.local.controls import LocalMethod
     from graphveil.methods.local.lpgnn import LPGNN
 
@@ -59,7 +57,10 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
         classes = len(graph.schema.classes)
         p, network = propagation_of(graph.edge_index, int(graph.num_nodes)), None
         if estimator.trains_network:
-            network = _likely_network(estimator, p, classes)
+            network = estimator.settings
+            if estimator.open_hops:  # reports will choose them: as far as public edges tell
+                likely: dict[str, Any] = public_hops(p.matrix, classes)
+                network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
             if estimator.pooling == "labels" and network.loss == "drop":
                 seconds, memory = pool_cost(p, classes, NETWORK_WORK)
@@ -70,9 +71,7 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
             cost = spreading_cost(p, classes)
         return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=network)
 
-    def controls(
-        self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         from graphveil.methods.local.controls import controls_of
 
         controls = controls_of(estimator, graph, split)
@@ -94,13 +93,11 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
     ) -> tuple[str, ...]:
         from graphveil.methods.release.controls import release_notes
 
-        origin = release_notes(estimator, graph) + start_notes(settled.get("start"), "label-pool", graph.schema.name)
-        hops = estimator.hops if estimator.trains_network else None
-        origin += () if hops is None else (hops.words,)
-        pooled = estimator.pooled if estimator.trains_network else None
-        origin += () if pooled is None else (pooled.words,)
+        notes = release_notes(estimator, graph) + start_notes(settled.get("start"), "label-pool", graph.schema.name)
+        if estimator.trains_network:
+            notes += tuple(chosen.words for chosen in (estimator.hops, estimator.pooled) if chosen is not None)
         total = settled.get("epsilon")
-        return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin
+        return (*notes, _split_note(total, estimator)) if isinstance(total, int | float) else notes
 
     def repeats_note(self, estimator: LocalMethod, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
@@ -111,15 +108,6 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
     def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
         _tunable(estimator).fit_reports(collected, topology_of(graph), unheard=unheard)
         return collected.labels
-
-
-def _likely_network(estimator: LPGNN, p: Propagation, classes: int) -> NetworkSettings:
-    """Return the settings of the network with the hops that reports will choose, as far as public edges tell."""
-    network = estimator.settings
-    if not estimator.open_hops:
-        return network
-    likely: dict[str, Any] = public_hops(p.matrix, classes)
-    return replace(network, **{name: likely[name] for name in estimator.open_hops})
 
 
 def _tunable(estimator: LocalMethod) -> LPGNN:

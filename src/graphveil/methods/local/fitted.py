@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.network.network import Network
 from graphveil.privacy import Assumption, Guarantee
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 @dataclass(frozen=True)

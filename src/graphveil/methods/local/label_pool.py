@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import walk_coefficients
@@ -36,12 +36,8 @@ from graphveil.models.labels.belief import (
 )
 from graphveil.models.labels.label_prior import MOST_KEPT, channel, class_shares, homophily
 from graphveil.models.labels.pool import Weights, fit_weights
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 FOLDS = 4
 #: (matrix, alpha) of label propagation; (matrix, hops); (matrix, alpha, penalty) of processes; (discount, temper) of
@@ -81,6 +77,14 @@ class Pool:
     weights: dict[str, float]
     prior_weight: float
     doubt: float
+
+    @property
+    def words(self) -> str:
+        """What leads the pool."""
+        if self.doubt > 0.5:
+            return "class shares, little else: the graph says nothing sure of the classes"
+        heaviest = sorted(self.weights, key=lambda name: -self.weights[name])[:3]
+        return "pool led by " + ", ".join(f"{name} ({self.weights[name]:.2f})" for name in heaviest)
 
 
 def pool_labels(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.shared import quick_width
@@ -35,12 +35,8 @@ from graphveil.methods.local.question import QuestionPrivacy, answered, collect_
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.checks import require_choice
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 ALPHAS = (0.8, 0.9, 0.95, 0.98)
 HOPS = (2, 4, 8, 16)
@@ -137,8 +133,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         statistics: how often each class gives each answer, if that is public: rows of classes between semicolons,
             answers between commas, as "0.9,0.1; 0.2,0.8"; None: learned from the reports alone.
         start: a reader trained elsewhere that is one more member of the pool, see `methods.base.network.start`:
-        "public" or a
-            file; None: none.
+            "public" or a file; None: none.
 
     After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy labels, or the pool's weights).
 
@@ -217,13 +212,24 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     ) -> Self:
         """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
-        rule = _pool if self.rule == "pool" else _propagate
-        here = topology.apart()
-        probabilities, variant = rule(self, released, here, progress, engine)
+        here, (keep, flip) = topology.apart(), released.channel
+        channel: dict[str, Any] = {"classes": len(released.schema.classes), "keep": keep, "flip": flip}
+        if self.rule == "pool":
+            place: dict[str, Any] = {"seed": self.seed, "device": self.device, "progress": progress, "engine": engine}
+            pool = pool_labels(here, released.labels, **channel, **place, reader=self.reader())
+            probabilities, variant = pool.probabilities, pool.words
+        else:
+            p = here.propagation().to(self.device)
+            labels = (t.to(self.device) for t in (released.labels, released.train, released.val))
+            probabilities, variant = propagate_labels(p, *labels, **channel, engine=engine)
+            if progress is not None:
+                progress(Progress(1, 1))
         if isinstance(self.privacy, QuestionPrivacy):
             probabilities = answered(probabilities, released, here, self.statistics)
-        place = topology.fingerprint
-        self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)
+        fingerprint = topology.fingerprint
+        self._fitted = FittedLabels(
+            released.schema, released.void, fingerprint, probabilities.cpu(), variant, published
+        )
         self.released, self.topology = released, topology
         return self
 
@@ -241,15 +247,9 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
-        answers = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
-        return {
-            "epsilon_y": self.privacy.epsilon_y,
-            "rule": self.rule,
-            **answers,
-            "start": self.start,
-            "seed": self.seed,
-            "device": self.device,
-        }
+        names = ("rule", "question", "statistics", "start", "seed", "device")
+        budgets = {"epsilon_y": self.privacy.epsilon_y, "epsilon_x": self.privacy.epsilon_x}
+        return {**budgets, **{name: getattr(self, name) for name in names}}
 
     @property
     def question(self) -> str | None:
@@ -268,11 +268,15 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     def stored(self) -> Stored:
         """Return predictions, settings, guarantee and ledger; no reports, no edges."""
-        fitted = self.result
+        fitted, answers = self.result, {}
+        # Nothing where no question is asked, as in files of earlier versions.
+        if self.question is not None:
+            answers = {"epsilon_x": number(self.privacy.epsilon_x), "question": self.question}
+            answers |= {"statistics": self.statistics}
         facts = {
             "epsilon_y": number(self.privacy.epsilon_y),
             "rule": self.rule,
-            **self._question_facts(),
+            **answers,
             **({} if self.start is None else {"start": start_name(self.start)}),
             "seed": self.seed,
             "schema": schema_facts(fitted.schema),
@@ -284,13 +288,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
             "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, {"probabilities": fitted.probabilities})
-
-    def _question_facts(self) -> dict[str, Any]:
-        """What a file says of a question; nothing where none is asked, as in files of earlier versions."""
-        if self.question is None:
-            return {}
-        answers = {"question": self.question, "statistics": self.statistics}
-        return {"epsilon_x": number(self.privacy.epsilon_x), **answers}
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
@@ -353,47 +350,3 @@ class AnswerPool(LabelPropagation):
     ) -> None:
         answers: dict[str, Any] = {"epsilon_x": epsilon_x, "question": question, "statistics": statistics}
         super().__init__(epsilon_y=epsilon_y, **answers, seed=seed, device=device, **self.entry.fixed)
-
-
-def _propagate(
-    method: LabelPropagation,
-    released: LocalReports,
-    topology: Topology,
-    progress: ProgressCallback | None,
-    engine: Engine,
-) -> tuple[Tensor, str]:
-    classes = len(released.schema.classes)
-    keep, flip = released.channel
-    p = topology.propagation().to(method.device)
-    places = (t.to(method.device) for t in (released.labels, released.train, released.val))
-    probabilities, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip, engine=engine)
-    if progress is not None:
-        progress(Progress(1, 1))
-    return probabilities, variant
-
-
-def _pool(
-    method: LabelPropagation,
-    released: LocalReports,
-    topology: Topology,
-    progress: ProgressCallback | None,
-    engine: Engine,
-) -> tuple[Tensor, str]:
-    classes = len(released.schema.classes)
-    keep, flip = released.channel
-    pool = pool_labels(
-        topology,
-        released.labels,
-        classes=classes,
-        keep=keep,
-        flip=flip,
-        seed=method.seed,
-        device=method.device,
-        reader=method.reader(),
-        progress=progress,
-        engine=engine,
-    )
-    if pool.doubt > 0.5:
-        return pool.probabilities, "class shares, little else: the graph says nothing sure of the classes"
-    heaviest = sorted(pool.weights, key=lambda name: -pool.weights[name])[:3]
-    return pool.probabilities, "pool led by " + ", ".join(f"{name} ({pool.weights[name]:.2f})" for name in heaviest)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from graphveil import models
 from graphveil.aggregation.inputs import require_dense, upgnet_features
@@ -77,13 +77,9 @@ from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.checks import require_choice, require_whole
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
 
 DENOISINGS = ("hops", "upgnet")
 POOLINGS = ("labels", "none")

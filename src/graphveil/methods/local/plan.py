@@ -128,10 +128,10 @@ def local_plan(
     return LocalPlan(tuple(rows))
 
 
-def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
+def _ratios(p: Propagation, hops: int, deviation: float, signal: float) -> np.ndarray:
     n = p.nodes
     # Hutchinson's estimate: the exact rows of P^K would be an n x n matrix.
-    spread, mass = drawn(2, (n, probes)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
+    spread, mass = drawn(2, (n, 64)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
     for _ in range(hops):
         spread, mass = p.matrix @ spread, p.matrix @ mass
     squares, reach = (spread**2).mean(axis=1, dtype=np.float64), mass.astype(np.float64)

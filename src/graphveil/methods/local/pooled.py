@@ -15,7 +15,7 @@ Ours.  All of it is post-processing of what was released, and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.methods.base.network.hops import Hops, short_training
@@ -25,10 +25,7 @@ from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_pool import NETWORK_WORK, affordable, pooled_opinions, read_labels, unit_scores
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import pool_weights
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Weights of the network and of the labels before any report judges.
 FIRST = (0.3, 1.0)

@@ -6,7 +6,6 @@ Everybody sends a label or an answer, never both. Answers are read with what lab
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +22,7 @@ from graphveil.models.labels.label_prior import class_shares, homophily
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, either
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.runtime.checks import require_number
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -97,8 +93,10 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
         released, topology: with the answers, and of who sent them.
         statistics: see `read_statistics`.
     """
-    question, answers = _question_of(released), released.features
-    who = answers.who.nonzero().squeeze(1)
+    privacy, answers = released.privacy, released.features
+    if not (isinstance(privacy, QuestionPrivacy) and isinstance(answers, Answers)):
+        raise InputError("the reports hold no answers", where="fit_reports")
+    question, who = privacy.question_for(released.schema), answers.who.nonzero().squeeze(1)
     if not len(who):
         return probabilities
     evidence, before = question.evidence(answers.reports), probabilities[who].double().cpu().numpy()
@@ -107,20 +105,16 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
     # The rows of people with a label stay: they were asked for nothing else.
     after = probabilities.clone().cpu()
     after[who] = torch.from_numpy(with_answers(before, evidence, table)).to(after.dtype)
-    heard = _heard(probabilities.cpu(), after, released, topology)[who]
+    # Both directions even if edges have one: labels are alike on either end.
+    edges = edges_of(topology.both_ways.normalised())
+    classes, channel = probabilities.shape[1], released.channel
+    alike = homophily(edges.receiver, edges.sender, released.labels, classes, *channel, least=0.0)
+    shares = class_shares(released.labels, classes, *channel)
+    heard = heard_of_friends(edges, probabilities.cpu(), after, shares, alike)[who]
     # Once more from the start: a person's own answer counts once, whatever friends say.
     beside_friends = before * torch.exp(heard - heard.max(dim=1, keepdim=True).values).double().numpy()
     after[who] = torch.from_numpy(with_answers(beside_friends, evidence, table)).to(after.dtype)
     return after
-
-
-def _heard(before: Tensor, after: Tensor, released: LocalReports, topology: Topology) -> Tensor:
-    """Return what the answers of friends say of everybody, see `models.labels.belief`."""
-    # Both directions even if edges have one: labels are alike on either end.
-    edges = edges_of(topology.both_ways.normalised())
-    classes, channel = before.shape[1], released.channel
-    h = homophily(edges.receiver, edges.sender, released.labels, classes, *channel, least=0.0)
-    return heard_of_friends(edges, before, after, class_shares(released.labels, classes, *channel), h)
 
 
 def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | None:
@@ -145,9 +139,3 @@ def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | No
     table = table / table.sum(axis=1, keepdims=True) + 1e-3
     shares: Matrix = table / table.sum(axis=1, keepdims=True)
     return shares
-
-
-def _question_of(released: LocalReports) -> Question:
-    if not (isinstance(released.privacy, QuestionPrivacy) and isinstance(released.features, Answers)):
-        raise InputError("the reports hold no answers", where="fit_reports")
-    return released.privacy.question_for(released.schema)

@@ -11,15 +11,13 @@ gains nothing from being sure. Where most links are between people of unlike cla
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.methods.base.people.released import LocalReports, Topology
 from graphveil.methods.local.label_pool import pool_labels
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor
 
 TRIMMINGS = ("none", "agreement")
 #: No link is left out: a matrix with an empty row would leave its person without any neighbour.

@@ -5,15 +5,13 @@ The layers, and their source, are in `aggregation.inputs`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.settings import NetworkOptions
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.lpgnn import LPGNN
-
-if TYPE_CHECKING:
-    from torch import nn
+from graphveil.runtime.late import nn
 
 
 class UPGNet(LPGNN):

@@ -16,16 +16,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Controls
 from graphveil.methods.base.network.features import labels_of, random_features
 from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
-from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
+from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.edges import joined, warning_of
@@ -33,24 +33,13 @@ from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 #: Rivals where edges are protected; chains are left out, which take long and promise less.
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
-def release_warning(method: HeteroRR, graph: Graph) -> str | None:
-    """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at, and a directed
-    graph whose edges are to be protected is refused.
-    """
-    return None if "edges" not in method.privacy.protected else warning_of(method.privacy, domain_of(graph))
-
-
-def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
+def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Controls:
     """Return what a method trained on a released graph has for controls beside those of every method."""
     origin: Release | None = getattr(graph, "release", None)
     released = method.released
@@ -58,7 +47,13 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
         return {}
     controls: dict[str, Control] = {}
     if method.trains_network and released.labels.dim() == 2:
-        controls |= _several_labels(method, released, graph, split)
+        # Those that other methods have, for several labels a node.
+        topology, settings = topology_of(graph), method.settings
+        noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
+        strangers = replace(released, features=noise)
+        hops = max(settings.steps_x, CONTROL_HOPS)
+        controls["random-features"] = lambda: _again(method, strangers, topology, graph, split, steps_x=hops)
+        controls["no-edges"] = lambda: _again(method, released, topology, graph, split, steps_x=0, model="mlp")
     if not origin.edges:
         return controls
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
@@ -71,19 +66,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     return controls
 
 
-def _several_labels(method: LPGNN, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
-    """Return the controls that other methods have, for several labels a node."""
-    topology, settings = topology_of(graph), method.settings
-    noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
-    strangers = replace(released, features=noise)
-    hops = max(settings.steps_x, CONTROL_HOPS)
-    return {
-        "random-features": lambda: _again(method, strangers, topology, graph, split, steps_x=hops),
-        "no-edges": lambda: _again(method, released, topology, graph, split, steps_x=0, model="mlp"),
-    }
-
-
-def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping[str, Control]:
+def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Controls:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
     if method.published is None:
         return {}
@@ -92,12 +75,7 @@ def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping
     return controls if reading is None else controls | {"public-part": lambda: hits(reading.public, measured, split)}
 
 
-def release_ceiling(method: HeteroRR, graph: Graph, split: Split) -> np.ndarray:
-    """Return the hits of the same backbone on the raw graph with all true edges; it protects nothing."""
-    return ceiling_of(method.network.settings, graph, split)
-
-
-def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
+def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
     """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
     privacy = method.privacy
     if "edges" not in privacy.protected:
@@ -145,7 +123,8 @@ def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
         *origin.notes,
     ]
     notes += noisy_label_notes(origin)
-    if _adds_noise(method):
+    epsilons = method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf
+    if any(math.isfinite(epsilon) for epsilon in epsilons):
         notes.append("noise was added to what anybody may know already: it costs accuracy and protects nothing more")
     return tuple(notes)
 
@@ -158,11 +137,6 @@ def noisy_label_notes(origin: Release) -> tuple[str, ...]:
         "accuracy is measured against the labels in the folder, which are randomized: a on them stands for about "
         f"(a - {origin.flip:.3f}) / {origin.keep - origin.flip:.3f} on true ones",
     )
-
-
-def _adds_noise(method: LocalMethod) -> bool:
-    """Whether a method randomizes features or labels that were released already."""
-    return any(math.isfinite(epsilon) for epsilon in (method.privacy.epsilon_y, method.privacy.epsilon_x or math.inf))
 
 
 def _again(

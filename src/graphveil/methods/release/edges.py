@@ -30,12 +30,10 @@ from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 from graphveil.runtime.checks import require_whole
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.hierarchy.noisy_blocks import NoisyBlocks
 
 #: Default steps of a Markov chain for each node.
@@ -96,14 +94,23 @@ def make_edges(
     if privacy.edges == "lap-graph":
         lap_graph = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
         return MadeEdges(lap_graph.randomize(private, randomness=randomness, engine=engine))
+    from graphveil.hierarchy.community_tree import public_tree
+    from graphveil.hierarchy.sampling import sample_edges
+
     facts: dict[str, Any] = {}
-    tree = _start(privacy, domain, features)
+    tree, public = None, _public_pairs(domain)
+    # Over public edges and features; a chain may have none to begin with.
+    if privacy.edges != "priv-hrg" and (privacy.edges != "mcmc" or public.size):
+        tree = public_tree(domain.nodes, public, features=features)
     if tree is None or privacy.edges in CHAINS:
         tree, facts = _walked(privacy, domain, private, chains, tree, randomness, progress)
     # Where private edges helped to draw the tree, blocks and densities follow the paper's own rules, to compare with
     # it.
     informed = privacy.edges not in CHAINS
-    return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
+    noisy = noisy_blocks(tree, domain, private.numpy(), budgets["block counts"], randomness, informed=informed)
+    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
+    pairs = torch.from_numpy(sample_edges(noisy.blocks, noisy.density, rng))
+    return MadeEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
 
 
 def joined(domain: PairDomain, synthetic: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,16 +151,6 @@ def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
     return None
 
 
-def _start(privacy: ReleasePrivacy, domain: PairDomain, features: Any) -> Dendrogram | None:
-    """Return the tree over public edges and features; None for a chain that has none to begin with."""
-    from graphveil.hierarchy.community_tree import public_tree
-
-    public = _public_pairs(domain)
-    if privacy.edges == "priv-hrg" or (privacy.edges == "mcmc" and not public.size):
-        return None
-    return public_tree(domain.nodes, public, features=features)
-
-
 def _walked(
     privacy: ReleasePrivacy,
     domain: PairDomain,
@@ -187,25 +184,6 @@ def _walked(
     if np.isfinite(fitted.public_rhat):
         facts["public_rhat"] = float(fitted.public_rhat)
     return fitted.dendrogram, facts
-
-
-def _drawn(
-    tree: Dendrogram,
-    facts: dict[str, Any],
-    domain: PairDomain,
-    private: Tensor,
-    epsilon: float,
-    randomness: Randomness,
-    *,
-    informed: bool,
-) -> MadeEdges:
-    """Noisy counts of the blocks of a tree, and the edges drawn from them; see `noisy_blocks`."""
-    from graphveil.hierarchy.sampling import sample_edges
-
-    noisy = noisy_blocks(tree, domain, private.numpy(), epsilon, randomness, informed=informed)
-    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
-    pairs = torch.from_numpy(sample_edges(noisy.blocks, noisy.density, rng))
-    return MadeEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
 
 
 def noisy_blocks(

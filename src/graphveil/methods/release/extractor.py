@@ -10,16 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
 from graphveil.graphs.value.schema import EXTRACTED, FeatureNumbers
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 _BLOCK = 4096
 _CLOSE = 1e-4

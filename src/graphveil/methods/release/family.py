@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,33 +14,29 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.local.controls import hits
+from graphveil.methods.local.controls import ceiling_of, hits
 from graphveil.methods.local.family import pool_cost
 from graphveil.methods.release.controls import (
     RIVAL_EDGES,
     noisy_label_notes,
-    release_ceiling,
     release_controls_of,
     release_rivals_left_out,
     release_rivals_of,
-    release_warning,
     rival_name,
 )
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.counts.count_readings import read_public
+from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.plan import release_plan
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.publisher import PublishedGraph, Publisher
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Trainings, experts among them, where a network is pooled with the public part (measured, rough).
 TRAININGS = 6
@@ -56,9 +52,7 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
     def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def rivals(
-        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         # What was published has its price already: a rival would need the truth, and pay once more.
         if graph.get("release") is not None:
             return {}
@@ -87,9 +81,7 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
         return torch.as_tensor(collected.graph.y)
 
     @abstractmethod
-    def fresh_rivals(
-        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def fresh_rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         """Return other ways to publish a graph that was not published yet, at the same price."""
 
     @abstractmethod
@@ -126,19 +118,16 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
         )
 
     def warning(self, estimator: HeteroRR, graph: Graph) -> str | None:
-        return release_warning(estimator, graph)
+        privacy = estimator.privacy
+        return None if "edges" not in privacy.protected else warning_of(privacy, domain_of(graph))
 
-    def controls(
-        self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         return release_controls_of(estimator, graph, split)
 
     def ceiling(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
-        return release_ceiling(estimator, graph, split)
+        return ceiling_of(estimator.network.settings, graph, split)
 
-    def fresh_rivals(
-        self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def fresh_rivals(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
     def used(self, estimator: HeteroRR) -> tuple[str, ...]:
@@ -184,9 +173,7 @@ class CountsFamily(PublishingFamily[ClassCounts]):
             figures=figures,
         )
 
-    def controls(
-        self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def controls(self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         part = public_part_of(graph, split, domain_of(graph), seed=estimator.seed)
         return {
             "public-edges": lambda: hits(read_public(part), graph, split),
@@ -197,9 +184,7 @@ class CountsFamily(PublishingFamily[ClassCounts]):
         plain = ClassCounts(epsilon_a=HARDLY_ANY_NOISE, seed=estimator.seed)
         return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
-    def fresh_rivals(
-        self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
+    def fresh_rivals(self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         too_large, epsilon = release_rivals_left_out(estimator, graph), estimator.privacy.epsilon_a
 
         def run(edges: str) -> np.ndarray:

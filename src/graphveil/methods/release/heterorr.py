@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -55,13 +54,9 @@ from graphveil.methods.release.publisher import Publisher
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness
 from graphveil.runtime.checks import require_choice
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
 #: Hops over which noisy features are smoothed before the network sees them.
@@ -77,8 +72,9 @@ class HeteroRR(Publisher):
         features, edges, delta, bins, tree_share, count_share: see `ReleasePrivacy`.
         scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
             number a feature, which the curator declares to be public.
-        `methods.release.counts.posterior`
-            (edges "edge-rand" and "lap-graph" alone); "none" takes made edges like public ones.
+        weights: "posterior" weighs made edges by how likely they are true, see `methods.release.counts.posterior`
+            (edges "edge-rand" and "lap-graph" alone); "none" takes them like public ones.
+        pooling: "public-part" pools the network with what the public part alone says; "none" does not.
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
             `steps_x` is HOPS where features are protected, else 0.
 
@@ -163,7 +159,10 @@ class HeteroRR(Publisher):
         if engine != LOCAL and not self.privacy.by_blocks:
             raise not_by_blocks(method)
         # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.
-        privacy = self._settled(graph.schema)
+        if self._scores_file is not None and self.privacy.scores is None:
+            values = read_scores(self._scores_file, graph.schema.dimension)
+            self.privacy = replace(self.privacy, scores=declared_scores(values))
+        privacy = self.privacy
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # Before anything is paid: what is published must have a declaration of its own, or the release would be lost.
         schema = published_schema(graph.schema, privacy.feature_mechanism(graph.schema), int(graph.num_nodes))
@@ -171,7 +170,7 @@ class HeteroRR(Publisher):
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         parts = self.account.buy(
             privacy.spends(graph.schema, domain),
-            lambda: self._read(graph, privacy, domain, randomness, split, progress, engine),
+            lambda: self._read(graph, domain, split, progress, randomness=randomness, engine=engine),
             check=(lambda: require_one_label(graph)) if needs_label else None,
         )
         released = assemble(graph, schema, domain, parts)
@@ -181,23 +180,14 @@ class HeteroRR(Publisher):
         return released
 
     def _read(
-        self,
-        graph: Graph,
-        privacy: ReleasePrivacy,
-        domain: PairDomain | None,
-        randomness: Randomness,
-        split: Split | None,
-        tell: ProgressCallback | None,
-        engine: Engine,
+        self, graph: Graph, domain: PairDomain | None, split: Split | None, tell: ProgressCallback | None, **how: Any
     ) -> Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
-        schema: GraphSchema = graph.schema
-        how: dict[str, Any] = {"randomness": randomness, "engine": engine}
-        ask = partial(randomize_by_blocks, randomness=randomness, engine=engine)
+        schema, privacy = graph.schema, self.privacy
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, "")
         if mechanism is not None:
-            features = published_features(mechanism, ask(mechanism, graph.x))
+            features = published_features(mechanism, randomize_by_blocks(mechanism, graph.x, **how))
         synthetic, counts = None, None
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
@@ -211,15 +201,8 @@ class HeteroRR(Publisher):
         if labels is not None:
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
-            y[y >= 0] = ask(labels, y[y >= 0]).labels
+            y[y >= 0] = randomize_by_blocks(labels, y[y >= 0], **how).labels
         return Parts(features, y, synthetic, counts)
-
-    def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
-        """Return the budgets, with the scores of the file that was named."""
-        if self._scores_file is not None and self.privacy.scores is None:
-            values = read_scores(self._scores_file, schema.dimension)
-            self.privacy = replace(self.privacy, scores=declared_scores(values))
-        return self.privacy
 
     # ---- anybody ----
 

@@ -12,16 +12,12 @@ BigData 2022, eq. 6.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from graphveil.errors import InputError, MissingExtraError
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
+from graphveil.runtime.late import Tensor, nn, torch
 
 #: Rows explained, rows they are compared with, gradients a row, and outputs a row.
 ROWS: Final = 64
@@ -29,9 +25,10 @@ BACKGROUND: Final = 256
 GRADIENTS: Final = 50
 OUTPUTS: Final = 3
 _EPOCHS: Final = 150
+_HIDDEN: Final = 64
 
 
-def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int = 64) -> Tensor:
+def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
     """Return alpha [d] float64, at least 0, adding up to 1. Raises MissingExtraError where the package shap is not
     installed.
 
@@ -43,7 +40,7 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
     if int(labelled.sum()) < 2:
         raise InputError(f"{int(labelled.sum())} public nodes carry a label", where="importance", allowed="at least 2")
     rows, labels = x[labelled].float(), y[labelled]
-    model = _perceptron(rows, labels, classes, seed, hidden)
+    model = _perceptron(rows, labels, classes, seed)
     generator = torch.Generator().manual_seed(seed)
     # One order for both: its two ends are compared with each other, and are the same rows only where there are few.
     order = torch.randperm(len(rows), generator=generator)
@@ -75,12 +72,12 @@ def _shap() -> Any:
     return shap
 
 
-def _perceptron(rows: Tensor, labels: Tensor, classes: int, seed: int, hidden: int) -> nn.Module:
+def _perceptron(rows: Tensor, labels: Tensor, classes: int, seed: int) -> nn.Module:
     """Return a trained network of one hidden layer, rows [p, d] -> scores [p, c]."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = torch.nn.Sequential(
-            torch.nn.Linear(rows.shape[1], hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, classes)
+            torch.nn.Linear(rows.shape[1], _HIDDEN), torch.nn.ReLU(), torch.nn.Linear(_HIDDEN, classes)
         )
         loss = torch.nn.CrossEntropyLoss() if labels.dim() == 1 else torch.nn.BCEWithLogitsLoss()
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=1e-4)

@@ -87,6 +87,10 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
         false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
     chains = chosen.chains if privacy.edges == "mcmc" else 1
     public_edges = 0 if domain is None or domain.public is None else domain.public.shape[1]
+    advice = feature_advice(privacy, noise)
+    if domain is not None:
+        outlook = outlook_of(privacy, domain, len(graph.schema.classes))
+        advice = (*advice, *_edge_advice(privacy, domain, public_edges), outlook.sentence)
     return ReleasePlan(
         nodes=nodes,
         private_nodes=nodes if domain is None else len(domain.ids),
@@ -98,7 +102,7 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
         steps=steps,
         seconds=(steps or 0) * chains * STEP_SECONDS + (public_edges + 5 * nodes + (false or 0)) * EDGE_SECONDS,
         warning=None if domain is None else warning_of(privacy, domain),
-        advice=_advice(privacy, noise, domain, len(graph.schema.classes)),
+        advice=advice,
     )
 
 
@@ -142,16 +146,6 @@ def feature_advice(privacy: ReleasePrivacy, noise: dict[str, float]) -> tuple[st
             f"take heterorr with features={best}"
         )
     return (*advice, "look at the lift over random-features: where edges are public, noisy features often add nothing")
-
-
-def _advice(
-    privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, classes: int
-) -> tuple[str, ...]:
-    if domain is None:
-        return feature_advice(privacy, noise)
-    public_edges = 0 if domain.public is None else domain.public.shape[1]
-    edges = (*_edge_advice(privacy, domain, public_edges), outlook_of(privacy, domain, classes).sentence)
-    return (*feature_advice(privacy, noise), *edges)
 
 
 def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, public_edges: int) -> list[str]:

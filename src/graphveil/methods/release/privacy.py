@@ -154,8 +154,12 @@ class ReleasePrivacy:
         """
         parts = self._people(schema)
         if domain is not None:
+            from graphveil.hierarchy.markov import ASYMPTOTIC
+            from graphveil.mechanisms.base.guarantees import pair_guarantee
+
             # Beside a feature vector, which is replaced by another, what is replaced is whether an edge exists.
-            edge = self._edge(domain)
+            edge = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
+            edge = replace(edge, assumes=(ASYMPTOTIC, *edge.assumes)) if self.edges in CHAINS else edge
             parts.append(replace(edge, unit=edge.unit.existence(), relation="replace") if parts else edge)
         open_ = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
         # Of what is released nobody can see any more what made it.
@@ -196,13 +200,6 @@ class ReleasePrivacy:
             )
             for part in local
         ]
-
-    def _edge(self, domain: PairDomain) -> Guarantee:
-        from graphveil.hierarchy.markov import ASYMPTOTIC
-        from graphveil.mechanisms.base.guarantees import pair_guarantee
-
-        edge = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
-        return replace(edge, assumes=(ASYMPTOTIC, *edge.assumes)) if self.edges in CHAINS else edge
 
 
 def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:

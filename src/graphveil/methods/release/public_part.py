@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
@@ -25,10 +24,7 @@ from graphveil.methods.curator.class_sums import mask_of, train_experts
 from graphveil.methods.curator.evidence import FeatureEvidence, corners, feature_evidence, messages
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.stages.training import NodeData, read_people
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,8 @@ from graphveil.methods.release.entries import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.privacy import Ledger, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: Deviations of noise beside half the declared range, where a mechanism's own numbers have no small bound.
 DEVIATIONS = 16.0
@@ -51,21 +48,19 @@ def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSc
     Args:
         schema, mechanism, nodes: of the private graph; of the features, None: published as they are; n.
     """
-    numbers = None if mechanism is None else _numbers(mechanism, nodes)
+    numbers = None
+    if mechanism is not None:
+        if not hasattr(mechanism, "coordinates") and nodes * mechanism.dimension > LARGEST:
+            raise InputError(
+                f"{nodes:,} x {mechanism.dimension:,} noisy numbers are too many",
+                where="features",
+                allowed=f"{LARGEST:,}",
+                remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
+            )
+        bound = bound_of(mechanism)
+        numbers = FeatureNumbers(mechanism.dimension, -bound, bound, "the mechanism that made the features")
     # Notes are left out: they count what loading met in private values.
     return schema.derived(private=(), notes=(), numbers=numbers)
-
-
-def _numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
-    if not hasattr(mechanism, "coordinates") and nodes * mechanism.dimension > LARGEST:
-        raise InputError(
-            f"{nodes:,} x {mechanism.dimension:,} noisy numbers are too many",
-            where="features",
-            allowed=f"{LARGEST:,}",
-            remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
-        )
-    bound = bound_of(mechanism)
-    return FeatureNumbers(mechanism.dimension, -bound, bound, "the mechanism that made the features")
 
 
 def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:

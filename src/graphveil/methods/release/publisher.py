@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.published import edge_price
 from graphveil.privacy import Randomness
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from graphveil.methods.release.privacy import ReleasePrivacy
 
 
 @dataclass(frozen=True)
@@ -46,18 +44,11 @@ class Publisher(Estimator):
         def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Any: ...
 
     def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
+        self, graph: Graph, *, split: Split, progress: ProgressCallback | None = None, **how: Any
     ) -> PublishedGraph:
         """Release `graph`; one that was released already is taken as it is."""
-        if graph.get("release") is not None:
-            return PublishedGraph(graph, split)
-        return PublishedGraph(self.release(graph, randomness=randomness, split=split, engine=engine), split)
+        released = graph if graph.get("release") is not None else self.release(graph, split=split, **how)
+        return PublishedGraph(released, split)
 
     def train(
         self,

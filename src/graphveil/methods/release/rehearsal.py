@@ -12,8 +12,9 @@ public ones, nor that there may be fewer of them: a promise would need the priva
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -34,11 +35,8 @@ from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import SeededRandomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import contains, distinct
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 WORLDS: Final = 2
 #: Fewer labels or public edges say too little of how edges and classes go together.
@@ -144,8 +142,11 @@ def _read(privacy: ReleasePrivacy, part: PublicPart, domain: PairDomain, private
 
 
 def _is_of_edges(privacy: ReleasePrivacy, graph: Graph) -> bool:
-    # Features behind noise are private: a world would have to make them up as well.
-    return privacy.protected == ("edges",) and privacy.edges not in CHAINS and _one_label(graph)
+    with suppress(InputError):
+        require_one_label(graph)
+        # Features behind noise are private: a world would have to make them up as well.
+        return privacy.protected == ("edges",) and privacy.edges not in CHAINS
+    return False
 
 
 def _is_no_great_work(privacy: ReleasePrivacy, graph: Graph, domain: PairDomain) -> bool:
@@ -154,11 +155,3 @@ def _is_no_great_work(privacy: ReleasePrivacy, graph: Graph, domain: PairDomain)
     edges = domain.nodes * assumed_neighbours(domain) + false
     enough = min(public, int(known_labels(graph).sum())) >= LEAST and len(domain.ids) > 1
     return enough and domain.nodes <= MOST_PEOPLE and edges <= MOST_EDGES
-
-
-def _one_label(graph: Graph) -> bool:
-    try:
-        require_one_label(graph)
-    except InputError:
-        return False
-    return True

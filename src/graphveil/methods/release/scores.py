@@ -18,7 +18,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,11 +32,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR_OF_SCORES
 from graphveil.privacy.statement.unit import USER_FEATURES
 from graphveil.runtime.checks import require_number, require_whole
-from graphveil.runtime.late import special, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, special, torch
 
 # The mean of users' score vectors under central differential privacy, on an integer grid.
 #
@@ -198,7 +194,13 @@ def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
         raise InputError(
             f"{who} declared public, but the features are private", where=schema.name, allowed="a part of the nodes"
         )
-    rows = graph.x[public] if graph.x.layout == torch.strided else _dense_rows(graph.x, public)
+    if graph.x.layout == torch.strided:
+        rows = graph.x[public]
+    else:
+        from graphveil.methods.base.network.network import as_matrix
+
+        matrix: Any = as_matrix(graph.x)
+        rows = torch.from_numpy(matrix[public.numpy()].toarray())
     return PublicPart(rows, graph.y[public], schema, int(graph.num_nodes))
 
 
@@ -331,10 +333,3 @@ def _tuple(values: Tensor) -> tuple[float, ...]:
     # Divided by their sum once more, so that what was cut off is not lost from the budget.
     shares = torch.where(values < LEAST, 0.0, values)
     return tuple(float(value) for value in shares / shares.sum())
-
-
-def _dense_rows(x: Tensor, chosen: Tensor) -> Tensor:
-    from graphveil.methods.base.network.network import as_matrix
-
-    matrix: Any = as_matrix(x)
-    return torch.from_numpy(matrix[chosen.numpy()].toarray())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.mechanisms import protected_pairs
 from graphveil.methods.release.published import domain_of
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 CURATOR_ONLY = "computed from the true private edges without noise: for the curator only, not for release"
 #: Wedges sampled for the clustering coefficient: standard error at most 0.0036.
@@ -89,7 +85,9 @@ def structure_of(
         labels: int64 [n], -1 unknown, or float 0/1 [n, c]; PUBLIC or released, as the figures show them.
         groups, seed: groupings int64 [n] by name, -1 for in no group, public as well; fixes which wedges are looked at.
     """
-    left, right = _ends(pairs, nodes)
+    left, right = pairs.numpy()
+    if len(left) and (int(left.min()) < 0 or int(right.max()) >= nodes or bool((left >= right).any())):
+        raise InputError("pairs are not u < v", where="structure", allowed=f"nodes 0 to {nodes - 1}, each pair once")
     degrees = np.bincount(left, minlength=nodes) + np.bincount(right, minlength=nodes)
     tables = {name: _table(name, left, right, group.numpy()) for name, group in (groups or {}).items()}
     return Structure(
@@ -275,13 +273,6 @@ def pairs_of(graph: Graph, *, public: bool) -> Tensor:
     chosen = graph.edge_index[:, graph.public_edges if public else ~graph.public_edges]
     pairs: Tensor = chosen[:, chosen[0] < chosen[1]]
     return pairs
-
-
-def _ends(pairs: Tensor, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    left, right = pairs.numpy()
-    if len(left) and (int(left.min()) < 0 or int(right.max()) >= nodes or bool((left >= right).any())):
-        raise InputError("pairs are not u < v", where="structure", allowed=f"nodes 0 to {nodes - 1}, each pair once")
-    return left, right
 
 
 def _keys(pairs: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.family import AnyFamily, Control
+from graphveil.methods.base.family import AnyFamily, Controls
 from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
@@ -90,7 +90,11 @@ def run(
     family: AnyFamily = choice.method.load_family()
     start = time.perf_counter()
     if entry.trust == "central" and "epochs" in settled:
-        _load_training()
+        import torch
+
+        # What torch loads with its first optimiser takes a second or more and is no part of the first fit. Private
+        # descent alone takes torch's own; what trains on released values does without (`training.loop`).
+        torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     hits_of: dict[str, list[np.ndarray]] = {}
     rival_hits: dict[str, list[np.ndarray]] = {}
     methods, seconds, tuned = [], [], []
@@ -133,16 +137,6 @@ def run(
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
 
-def _load_training() -> None:
-    """Have torch load what comes with the first optimiser: a second or more that is no part of the first fit.
-
-    Private descent alone takes torch's own; what trains on released values does without (`training.loop`).
-    """
-    import torch
-
-    torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-
-
 def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     if not tuned:
         return ()
@@ -173,7 +167,7 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
 
 
 def _compare(
-    planned: Mapping[str, Control],
+    planned: Controls,
     what: str,
     hits_of: dict[str, list[np.ndarray]],
     method: Estimator,

@@ -13,7 +13,7 @@ Several runs: Student's t.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -125,15 +125,9 @@ def _over_means(runs: Sequence[float], *, difference: bool) -> tuple[float, floa
         # Figures beyond the range of a share, or at its end: there is no such scale.
         return mean - half, mean + half
     # With one degree of freedom the quantile is 12.7: on the plain scale two runs a point apart would span everything.
-    there: Callable[[float], float] = math.atanh if difference else _log_odds
-    back: Callable[[float], float] = math.tanh if difference else _share
-    return back(there(mean) - half / slope), back(there(mean) + half / slope)
-
-
-def _log_odds(share: float) -> float:
-    return math.log(share / (1 - share))
-
-
-def _share(log_odds: float) -> float:
-    # The same function as the logistic one, and never an overflow.
-    return 0.5 * (1 + math.tanh(log_odds / 2))
+    there = math.atanh(mean) if difference else math.log(mean / (1 - mean))
+    low, high = there - half / slope, there + half / slope
+    if difference:
+        return math.tanh(low), math.tanh(high)
+    # The logistic function, and never an overflow.
+    return 0.5 * (1 + math.tanh(low / 2)), 0.5 * (1 + math.tanh(high / 2))

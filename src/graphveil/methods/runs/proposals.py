@@ -86,17 +86,7 @@ def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> 
     if sampler not in SAMPLERS:
         raise InputError(f"{sampler!r}", where="--sampler", allowed=", ".join(SAMPLERS))
     ranges = [key for key, values in over.items() if isinstance(values, Range)]
-    if paid:
-        _require_priced(sampler, ranges)
-    elif sampler == GRID and ranges:
-        remedy = f"list values, {ranges[0]}=V1,V2, or add --sampler {RANDOM} or {TPE}"
-        raise InputError(f"{ranges[0]} is a range, which has no list of values", where="--over", remedy=remedy)
-    elif sampler != GRID:
-        require_packages("optuna", "optuna", where=f"--sampler {sampler}")
-
-
-def _require_priced(sampler: str, ranges: Sequence[str]) -> None:
-    if sampler == TPE:
+    if paid and sampler == TPE:
         raise InputError(
             f"{TPE} chooses by what earlier trials scored, and the price of private trials is proved only for settings "
             "drawn without looking at them",
@@ -104,8 +94,15 @@ def _require_priced(sampler: str, ranges: Sequence[str]) -> None:
             allowed=RANDOM,
             remedy="search on a public graph with --proxy",
         )
-    if ranges:
+    if paid and ranges:
         raise InputError(f"{ranges[0]} is a range", where="--over", allowed="listed values where trials have a price")
+    if paid:
+        return
+    if sampler == GRID and ranges:
+        remedy = f"list values, {ranges[0]}=V1,V2, or add --sampler {RANDOM} or {TPE}"
+        raise InputError(f"{ranges[0]} is a range, which has no list of values", where="--over", remedy=remedy)
+    if sampler != GRID:
+        require_packages("optuna", "optuna", where=f"--sampler {sampler}")
 
 
 def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> list[dict[str, Any]]:

@@ -23,16 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
 from graphveil.models.labels.label_prior import shares_of
 from graphveil.models.names import BELIEF_ROUNDS
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: Densities are kept inside this range: a logarithm must not see 0, and no graph of people is half complete.
 DENSITY = (1e-9, 0.5)
@@ -111,7 +107,10 @@ def block_beliefs(
     """
     if evidence.shape[0] != pairs.nodes or not bool(torch.isfinite(evidence).all()):
         raise InputError(f"evidence {tuple(evidence.shape)}", allowed=f"finite numbers [{pairs.nodes}, classes]")
-    state = _start(pairs, evidence)
+    values, kind = pairs.kinds()
+    named = PairMessages.between(pairs.source, pairs.target, kind)
+    rest = float(torch.tensor(pairs.background, dtype=torch.float64).exp())
+    state = _State(named, values.clamp_max(LARGEST_LOG).exp().to(evidence), rest)
     beliefs, share = evidence, shares_of(evidence)
     messages = state.pairs.silence(evidence)
     unnamed = torch.zeros_like(evidence)
@@ -136,13 +135,6 @@ class _State:
     pairs: PairMessages
     ratio: Tensor
     rest: float
-
-
-def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
-    values, kind = pairs.kinds()
-    named = PairMessages.between(pairs.source, pairs.target, kind)
-    ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
-    return _State(named, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 
 
 def _tables(state: _State, density: Tensor) -> tuple[Tensor, Tensor]:
@@ -257,8 +249,21 @@ class PairMessages:
         """
         received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
         for here in self.pieces():
-            update = self._heard(self.weights(messages, beliefs, here), ratios, here).log_()
-            self._take_in(update, messages, received, here)
+            weights = self.weights(messages, beliefs, here)
+            if self.compiled:
+                from graphveil.models.blocks.pair_loops import heard_of, take_in
+
+                heard = weights, self.cell, ratios
+                heard_of(weights.shape[2])(here.start, LEAST, *(part.numpy() for part in heard))
+                sent = weights.log_(), self.source, self.target, messages, received
+                take_in(weights.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in sent))
+                continue
+            table, shares = ratios[self.cell[here].long()], weights / weights.sum(dim=2, keepdim=True)
+            to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
+            update = torch.stack([to_source, to_target])[..., 0].clamp_min(LEAST).log_()
+            messages[:, here].lerp_(update, 1 - DAMPING)
+            for way, ends in enumerate((self.source, self.target)):
+                received.index_add_(0, ends[here], messages[way, here])
         return received
 
     def joint(self, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
@@ -305,27 +310,3 @@ class PairMessages:
                 left = torch.sub(beliefs[ends[here]], messages[way, here], out=cavity[way])
                 left -= left.amax(dim=1, keepdim=True)
         return cavity.exp_()
-
-    def _heard(self, weights: Tensor, ratios: Tensor, here: slice) -> Tensor:
-        """Return what both ends of some pairs hear, before the logarithm [2, s, c]; may change `weights`."""
-        if self.compiled:
-            from graphveil.models.blocks.pair_loops import heard_of
-
-            arrays = weights, self.cell, ratios
-            heard_of(weights.shape[2])(here.start, LEAST, *(part.numpy() for part in arrays))
-            return weights
-        table, shares = ratios[self.cell[here].long()], weights / weights.sum(dim=2, keepdim=True)
-        to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
-        return torch.stack([to_source, to_target])[..., 0].clamp_min(LEAST)
-
-    def _take_in(self, update: Tensor, messages: Tensor, received: Tensor, here: slice) -> None:
-        """Move the messages of some pairs towards `update` [2, s, c], and add them to what their receivers get."""
-        if self.compiled:
-            from graphveil.models.blocks.pair_loops import take_in
-
-            arrays = update, self.source, self.target, messages, received
-            take_in(update.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in arrays))
-            return
-        messages[:, here].lerp_(update, 1 - DAMPING)
-        for way, ends in enumerate((self.source, self.target)):
-            received.index_add_(0, ends[here], messages[way, here])

@@ -10,18 +10,15 @@ Shapes: x [n, c]; A[target, source], as `aggregation.adjacency`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.aggregation.propagation import Normalisation
 from graphveil.errors import InputError
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True)

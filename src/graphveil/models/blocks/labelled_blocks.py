@@ -31,18 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.models.blocks.block_model import DAMPING, LARGEST_LOG, LEAST, PIECE, NamedPairs, PairMessages
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums
 from graphveil.models.labels.label_prior import shares_of
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: Degrees are sorted into this many groups, and kept inside this range of their mean.
 LEVELS, SPAN = 12, (0.15, 8.0)
@@ -79,7 +75,18 @@ def block_fields(
     out, into = _levels(pairs, degrees=degrees)
     density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
     factors = density.new_ones(1) if alike is None else _factors(pairs, people.shares, out, into, density, alike)
-    model = _model(pairs, out, into, density, factors, None if alike is None else alike.named.to(evidence.device))
+    prior = out.level[:, None, None, None] * into.level[:, None, None] * density
+    rest = torch.tensor(pairs.background, dtype=torch.float64).exp()
+    values, kind = pairs.kinds()
+    linked = (factors[:, None, None, None, None] * prior).clamp_max(SURE)
+    ratio = values.double().clamp_max(LARGEST_LOG).exp().view(-1, 1, 1, 1, 1, 1)
+    table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
+    cell = kind if alike is None else kind * len(factors) + alike.named.to(evidence.device)
+    cell = (cell * len(out.level) + out.group[pairs.source]) * len(into.level) + into.group[pairs.target]
+    plain = prior.clamp_max(SURE)
+    absent = (1 - plain + plain * rest).log()
+    tables = table.flatten(0, 3).float()
+    model = _Model(pairs.source, pairs.target, cell, tables, out, into, absent, pairs.directed)
     return _rounds(model, evidence, people.public_labels, rounds, tell)
 
 
@@ -161,22 +168,6 @@ class _Model:
     def ways(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
         """Receivers and senders [S], and the table with the receiver's classes first."""
         return (self.source, self.target, self.table), (self.target, self.source, self.table.transpose(1, 2))
-
-
-def _model(
-    pairs: NamedPairs, out: _Levels, into: _Levels, density: Tensor, factors: Tensor, bins: Tensor | None
-) -> _Model:
-    prior = out.level[:, None, None, None] * into.level[:, None, None] * density
-    rest = torch.tensor(pairs.background, dtype=torch.float64).exp()
-    values, kind = pairs.kinds()
-    linked = (factors[:, None, None, None, None] * prior).clamp_max(SURE)
-    ratio = values.double().clamp_max(LARGEST_LOG).exp().view(-1, 1, 1, 1, 1, 1)
-    table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
-    cell = kind if bins is None else kind * len(factors) + bins
-    cell = (cell * len(out.level) + out.group[pairs.source]) * len(into.level) + into.group[pairs.target]
-    plain = prior.clamp_max(SURE)
-    absent = (1 - plain + plain * rest).log()
-    return _Model(pairs.source, pairs.target, cell, table.flatten(0, 3).float(), out, into, absent, pairs.directed)
 
 
 def _rounds(model: _Model, evidence: Tensor, public_labels: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:

@@ -26,16 +26,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.models.blocks.group_background import SoftLinks, soft_links
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
 ROUNDING = 1e-9
@@ -130,7 +126,10 @@ class LinkPosterior:
         """Return the pairs [2, p] of a greater logit than the threshold, and their logits [p]."""
         named = self.logit > threshold
         blocks = torch.nonzero((self._block_logit > threshold) & (self._unnamed > 0))[:, 0]
-        rest = self._unnamed_pairs(_ranges(self._unnamed_before[blocks], self._unnamed[blocks]))
+        # The places of all pairs of these blocks, end to end.
+        counts, starts = self._unnamed[blocks], self._unnamed_before[blocks]
+        before = torch.cumsum(counts, 0) - counts
+        rest = self._unnamed_pairs(torch.arange(int(counts.sum())) + torch.repeat_interleave(starts - before, counts))
         pairs = torch.cat([torch.stack([self.source[named], self.target[named]]), rest], dim=1)
         logits = torch.repeat_interleave(self._block_logit[blocks], self._unnamed[blocks])
         return pairs, torch.cat([self.logit[named], logits])
@@ -201,13 +200,6 @@ def _draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
         more = torch.randint(count, (2 * (size - len(drawn)) + 16,), generator=generator)
         drawn = torch.unique(torch.cat([drawn, more]))
     return drawn[torch.randperm(len(drawn), generator=generator)[:size]]
-
-
-def _ranges(starts: Tensor, counts: Tensor) -> Tensor:
-    """Return starts[0] .. starts[0] + counts[0] - 1, starts[1] .. and so on, end to end."""
-    ends = torch.cumsum(counts, 0)
-    total = int(ends[-1]) if len(ends) else 0
-    return torch.arange(total) + torch.repeat_interleave(starts - (ends - counts), counts)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,9 @@ thousands.  Shapes: messages and sums [n, k].
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from graphveil.models.blocks.block_model import CHUNK, NamedPairs
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ Shapes: evidence [n, c], messages [E, c], result [n, c]; likelihood [n, c], used
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,7 @@ import numpy.typing as npt
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
 from graphveil.models.labels.label_prior import class_softmax
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 ROUNDS = 12
 #: Of friends' answers, chosen with those of validation nodes of Caltech36, Reed98 and Johns Hopkins55 at epsilon 2.

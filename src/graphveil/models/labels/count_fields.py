@@ -14,12 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Degrees are kept inside this range of their mean, in levels of this width in logarithms.
 SPAN, WIDTH = (0.15, 8.0), 0.25
@@ -53,7 +49,13 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
     """
     private, public = (rows.double() for rows in (counts.private, counts.public))
     private_means, public_means = _mean_rows(private, public, labels[train], train, counts.variance)
-    level = _levels(private + public, counts.variance)
+    rows = private + public
+    degree, noise = rows.sum(dim=1), counts.variance * rows.shape[1]
+    usual = degree.mean().clamp_min(FEWEST)
+    spread = (degree.var(correction=0) - noise - usual).clamp_min(0)
+    shrunk = usual + (degree - usual) * spread / (spread + noise + usual)
+    # Everyone's: the logarithm of its degree over the mean, in steps of WIDTH.
+    level = ((shrunk / usual).clamp(*SPAN).log() / WIDTH).round()
     field = torch.zeros_like(private)
     for step in torch.unique(level):
         here = (level == step).nonzero()[:, 0]
@@ -81,15 +83,6 @@ def _mean_rows(
     least = LEAST / classes * private.sum(dim=1).mean().clamp_min(FEWEST)
     private_means = (expected + (observed - expected) * trust).clamp_min(float(least))
     return private_means, public_means.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
-
-
-def _levels(rows: Tensor, variance: float) -> Tensor:
-    """Return everyone's level [n]: the logarithm of its degree over the mean, in steps of WIDTH."""
-    degree = rows.sum(dim=1)
-    usual, noise = degree.mean().clamp_min(FEWEST), variance * rows.shape[1]
-    spread = (degree.var(correction=0) - noise - usual).clamp_min(0)
-    shrunk = usual + (degree - usual) * spread / (spread + noise + usual)
-    return ((shrunk / usual).clamp(*SPAN).log() / WIDTH).round()
 
 
 def _noisy(rows: Tensor, expected: Tensor, rate: float) -> Tensor:

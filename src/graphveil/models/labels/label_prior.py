@@ -12,12 +12,7 @@ Shapes: labels int64 [n] as reported, -1 for none, edges source, target [E], pi 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
 HOMOPHILY = (0.6, 0.9)

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from graphveil.models.labels.label_prior import log_shares_of
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Nodes on which strengths are compared.
 MOST_CHOOSING = 1 << 18

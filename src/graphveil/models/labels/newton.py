@@ -14,13 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil.models.labels.label_prior import log_shares_of
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Steps of Newton, conjugate gradients that each may take more than the one before, and the most of them.
 STEPS: Final = 100

@@ -27,17 +27,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from graphveil.models.labels.label_prior import log_shares_of, shares_of
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 PULL = 0.02
 FOLDS = 5

@@ -7,15 +7,12 @@ an epoch, `rest(first, structure)` is run twice (training with dropout, evaluati
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from graphveil.aggregation import Inputs, Support, normalised, normalised_weights
 from graphveil.errors import InputError
 from graphveil.models.names import BACKBONES, HEADS
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 
 class Backbone(Protocol):

@@ -6,12 +6,8 @@ out_i = x_i / (1 - r)  with probability 1 - r,  else 0;    r is rounded to a mul
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 
 def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:

@@ -10,13 +10,7 @@ Shapes: x [n, d], labels [n], W [d, width].
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 STEPS, PAIRS, WIDTH, RATE = 200, 4096, 16, 0.01
 

@@ -38,20 +38,16 @@ def centred_of(mechanism: Any, sent: Any) -> Any:
     """Return the estimates of everybody's features less the middle of the range [n, d]; zeros where none were sent."""
     if not isinstance(sent, Answers):
         return mechanism.centred(sent)
-    return spread_rows(sp.csr_matrix(mechanism.centred(sent.reports)), sent.who.numpy())
+    rows, who = sp.csr_matrix(mechanism.centred(sent.reports)), sent.who.numpy()
+    # Empty and not zero between them: where rows are counted or scaled, a stored zero would be somebody's report.
+    lengths = np.zeros(len(who) + 1, rows.indptr.dtype)
+    lengths[1:][who] = np.diff(rows.indptr)
+    return sp.csr_matrix((rows.data, rows.indices, np.cumsum(lengths)), shape=(len(who), rows.shape[1]))
 
 
 def reported_of(sent: object) -> Tensor | None:
     """Return the mask [n] of who sent features; None where everybody did, or nobody was asked."""
     return sent.who if isinstance(sent, Answers) else None
-
-
-def spread_rows(rows: sp.csr_matrix, who: np.ndarray) -> sp.csr_matrix:
-    """Return rows [k, d] at their k places of n (the mask `who` [n]), with empty ones between them."""
-    # Empty and not zero: where rows are counted or scaled, a stored zero would be somebody's report.
-    lengths = np.zeros(len(who) + 1, rows.indptr.dtype)
-    lengths[1:][who] = np.diff(rows.indptr)
-    return sp.csr_matrix((rows.data, rows.indices, np.cumsum(lengths)), shape=(len(who), rows.shape[1]))
 
 
 def labels_of(released: LocalReports) -> Labels:

@@ -31,7 +31,7 @@ from graphveil.methods.base.network.network import FeatureMatrix, Labels, Networ
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.runtime.late import sparse as sp
-from graphveil.training.selection import Epoch, smoothed
+from graphveil.training.selection import smoothed
 
 #: Hops of labels that are tried where none is not best.
 LABEL_HOPS: Final = (4, 1)
@@ -115,7 +115,12 @@ def choose_hops(
         short = partial(short_training, epochs=EXACT_EPOCHS if exact else EPOCHS)
         training = partial(train_network, unheard=True) if whole else short
         trials[pair] = training(features, offset, labels, topology, hops, **how)
-        return _estimate(trials[pair].history)
+        smooth, best = None, 0.0
+        for epoch in trials[pair].history:
+            smooth = smoothed(smooth, epoch)
+            best = max(best, smooth[0])
+        # More than everything is the luck of noisy reports: it says no more than that all were met.
+        return min(1.0, best)
 
     chosen = search_hops(judged, fixed, free, reaching, exact=exact)
     close = chosen.close(_error(labels)) if exact and labels.keep == 1 else ()
@@ -194,15 +199,6 @@ def _reaches(topology: Topology, labels: Labels, hops: int) -> bool:
     """Whether a training node hears a training report over so many hops."""
     mass = propagate(topology.propagation(), labels.train[:, None].float(), hops)
     return bool((mass[labels.train] > 0).any())
-
-
-def _estimate(history: tuple[Epoch, ...]) -> float:
-    judged, best = None, 0.0
-    for epoch in history:
-        judged = smoothed(judged, epoch)
-        best = max(best, judged[0])
-    # More than everything is the luck of noisy reports: it says no more than that all were met.
-    return min(1.0, best)
 
 
 #: Hops of features, from those that smooth most, and the hops of labels that go with them.

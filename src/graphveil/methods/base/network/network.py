@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -12,21 +12,17 @@ from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
+from graphveil.graphs import Split
 from graphveil.methods.base.network.objectives import drop_objective, many_labels, smooth_labels
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.base.storage import require_numbers
+from graphveil.methods.base.storage import require_classes, require_numbers, require_same_shapes
 from graphveil.models import Backbone, build_backbone, first_width
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.runtime.words import count_of
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from graphveil.graphs import Split
 
 #: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
 FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
@@ -233,25 +229,18 @@ def require_shapes(
     """Refuse a stored network whose tensors are not those of its settings, or of a user's own module."""
     if backbone is not None:
         models.require_weights(models.OwnBackbone(backbone), network.weights)
-        return _require_logits(network, classes)
-    tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    wide = (dimension, first_width(settings.model, settings.hidden))
-    if shapes.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
-        raise InputError(f"weight1 is {shapes.get('weight1')}", allowed=str(wide))
-    model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    if settings.scaling == "standard":
-        expected["mean"] = (1, dimension)
-    for name in sorted({*shapes, *expected}):
-        if shapes.get(name) != expected.get(name):
-            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
-    return _require_logits(network, classes)
-
-
-def _require_logits(network: Network, classes: int) -> None:
-    if network.logits.dim() != 2 or network.logits.shape[1] != classes:
-        raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {classes})")
+    else:
+        tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        wide = (dimension, first_width(settings.model, settings.hidden))
+        if shapes.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+            raise InputError(f"weight1 is {shapes.get('weight1')}", allowed=str(wide))
+        model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
+        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        if settings.scaling == "standard":
+            expected["mean"] = (1, dimension)
+        require_same_shapes(shapes, expected)
+    require_classes("logits", network.logits, classes)
 
 
 def apply_network(

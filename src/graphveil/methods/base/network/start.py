@@ -74,13 +74,22 @@ def read_start(start: str | None, task: str, own: int, common: int) -> Reader | 
         InputError: for another word.
         ModelFileError: the file is missing, damaged, or was trained for other clues.
     """
+    from graphveil.models.networks.perceptrons import ClassReader
+
     require_start(start)
     if start is None:
         return None
     path = _path(start, task)
     _, facts, tensors = read_method(path, _kind(task))
     with restoring(path):
-        return Reader(_network(own, common, tensors), facts)
+        # The width is read off the file: users may train wider readers, but none that reads other clues.
+        network = ClassReader(own, common, len(tensors["head"]), generator=torch.Generator())
+        expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+        shapes = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
+        if shapes != expected:
+            raise InputError(f"weights are {shapes}", allowed=f"{expected}")
+        network.load_state_dict(dict(tensors))
+    return Reader(network.eval(), facts)
 
 
 def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
@@ -112,18 +121,3 @@ def _path(start: str, task: str) -> Path:
 
 def _kind(task: str) -> str:
     return f"start of {task}"
-
-
-def _network(own: int, common: int, tensors: Mapping[str, Tensor]) -> ClassReader:
-    """Return the network of some weights; refuses those of other shapes with InputError."""
-    from graphveil.models.networks.perceptrons import ClassReader
-
-    # The width is read off the file: users may train wider readers, but none that reads other clues.
-    hidden = len(tensors["head"])
-    network = ClassReader(own, common, hidden, generator=torch.Generator())
-    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    shapes = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
-    if shapes != expected:
-        raise InputError(f"weights are {shapes}", allowed=f"{expected}")
-    network.load_state_dict(dict(tensors))
-    return network.eval()

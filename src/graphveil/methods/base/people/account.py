@@ -238,8 +238,8 @@ class Paid:
 
     Args:
         task: its hash, by which its later exports are known.
-        times: by unit of the budget ("features", "labels",
-        "links"), how many draws the most asked person may have made; 1 where it names none.
+        times: by unit of the budget ("features", "labels", "links"), how many draws the most asked person may have
+            made; 1 where it names none.
     """
 
     task: str

@@ -78,10 +78,6 @@ class Records:
         places = {} if ids is None else {name: row for row, name in enumerate(_names("id", ids))}
         return Records(count, places, ids is not None, dict(rows), _units(ledger))
 
-    def knows_all(self, ledger: Ledger) -> bool:
-        """Whether everybody who paid is known: nobody was asked by another process, or by a step that failed."""
-        return self.named and _units(ledger) <= self.budgets
-
     def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Identified | None:
         """Return who the people of a graph are, or None where nothing tells; refuses those who cannot be the same.
 
@@ -108,7 +104,8 @@ class Records:
             # An id that was declared to be somebody else's may be this person's: then nothing tells, and all pay.
             declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
             # A spend that left no rows may have been these people's: another process, or a failure after paying.
-            certain = self.knows_all(ledger) and not bool((identified.new & declared).any())
+            paid_in_rows = _units(ledger) <= self.budgets
+            certain = paid_in_rows and not bool((identified.new & declared).any())
             return identified if certain or not bool(identified.new.any()) else None
         if people == "same":
             # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
@@ -200,9 +197,13 @@ def pay_as_new(
     moved = []
     for unit in dict.fromkeys(spend.unit for spend in spends):
         mine = [spend for spend in spends if spend.unit == unit]
-        own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
+        units = {budget.unit for budget in ledger.budget}
+        endings = (")", *(f", {number})" for number in range(2, len(units) + 3)))
+        own = next(row for ending in endings if (row := f"{unit} of {name} ({key[:8]}{ending}") not in units)
+        # `fsum`, as the ledger sums: a budget that is exactly enough must not fail by a float's last digit.
+        once = math.fsum(spend.epsilon for spend in mine), math.fsum(spend.delta for spend in mine)
         # A row of their own: people who never reported have their whole budget, whatever others have spent.
-        ledger = ledger.declare(own, *_room(mine, queries))
+        ledger = ledger.declare(own, *((1 + queries) * price for price in once))
         moved += [replace(spend, unit=own, parameters={**spend.parameters, _SAID: reason.sentence}) for spend in mine]
     return (ledger.spend(*moved) if moved else ledger), frozenset(spend.unit for spend in moved)
 
@@ -264,18 +265,6 @@ def _units(ledger: Ledger) -> frozenset[str]:
 def _account(budget: Budget) -> str:
     """What a budget pays for, whoever's it is: "features of digits (0a1b2c3d)" pays for features."""
     return budget.unit.split(" of ")[0]
-
-
-def _room(spends: list[Spend], queries: int) -> tuple[float, float]:
-    # `fsum`, as the ledger sums: a budget that is exactly enough must not fail by a float's last digit.
-    many = 1 + queries
-    return many * math.fsum(spend.epsilon for spend in spends), many * math.fsum(spend.delta for spend in spends)
-
-
-def _unused(ledger: Ledger, start: str) -> str:
-    units = {budget.unit for budget in ledger.budget}
-    endings = (")", *(f", {number})" for number in range(2, len(units) + 3)))
-    return next(start + ending for ending in endings if start + ending not in units)
 
 
 def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:

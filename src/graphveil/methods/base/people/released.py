@@ -21,7 +21,7 @@ from graphveil.mechanisms import NotCollected
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.mechanisms.question import Question
 from graphveil.methods.base.people.account import Paid, digest_of
-from graphveil.methods.base.people.local_privacy import Features, LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor, torch
@@ -227,7 +227,9 @@ def randomize_people(
     """
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
-    released = _features(graph, features, randomness, engine)
+    released: Any = None
+    if not isinstance(features, NotCollected):
+        released = randomize_by_blocks(features, graph.x, randomness=randomness, engine=engine)
     senders = split.train | split.val
     sent = randomize_by_blocks(labels, graph.y[senders], randomness=randomness, engine=engine).labels
     # -1 for all who are not asked: what was never sent cannot be read by accident.
@@ -271,9 +273,3 @@ def require_budgets(actual: object, expected: object) -> None:
             allowed=f"reports made with {expected}",
             remedy="build the method with the budgets of the collection",
         )
-
-
-def _features(graph: Graph, mechanism: Features, randomness: Randomness, engine: Engine) -> Any:
-    if isinstance(mechanism, NotCollected):
-        return None
-    return randomize_by_blocks(mechanism, graph.x, randomness=randomness, engine=engine)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation.contractive import ContractiveChain
 from graphveil.errors import InputError
@@ -37,10 +37,7 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 CHAIN: Final = "chain"
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import PerturbedSum
@@ -31,11 +31,8 @@ from graphveil.methods.curator.stages.encoder import stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.training.attention import TopologyDescent, fixed_head
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 TOPOLOGY: Final = "topology"
 #: Rows are priced for so many nodes: what drawing their noise from tables adds must be known before they are counted.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
@@ -28,10 +28,7 @@ from graphveil.methods.curator.settings import CuratorSettings, EclipseSettings,
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 #: Steps over the low-rank graph, as many as the authors' network has layers.
 STEPS: Final = 2

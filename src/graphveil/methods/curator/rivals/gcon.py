@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.errors import InputError
@@ -37,11 +37,8 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.training.convolved import ConvolvedRegression
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 HEAD: Final = "head"
 #: The part of the budget for the sum, unless said: the head needs little noise.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import CountedSum
@@ -29,10 +29,7 @@ from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ X = unit rows of the encoder's last layer, [n, hidden]: at most 1 long, which is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from graphveil import models
 from graphveil.aggregation import unit_rows
@@ -16,10 +16,7 @@ from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
 from graphveil.methods.curator.stages.training import FeatureBlock, device_of, logits_of, of_all
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
 
 
 def encoder_for(settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> models.Encoder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from graphveil.methods.curator.stages.training import FeatureBlock, read_feature
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.registry import METHODS
 from graphveil.privacy import SecureRandomness
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor
 
 
 @dataclass

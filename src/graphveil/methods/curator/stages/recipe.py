@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
@@ -22,7 +22,16 @@ from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
-from graphveil.methods.base.storage import Stored, number, restoring, schema_facts, schema_from
+from graphveil.methods.base.storage import (
+    Stored,
+    number,
+    prefixed,
+    require_classes,
+    restored,
+    restoring,
+    schema_from,
+    without_prefix,
+)
 from graphveil.methods.curator.entries import CURATOR_HELP
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
@@ -30,7 +39,6 @@ from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
 from graphveil.methods.curator.stages.queries import Answers, is_of, no_room, no_rows, require_queries
 from graphveil.methods.curator.stages.stages import Expect, NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
-from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
     EdgeReading,
@@ -40,6 +48,7 @@ from graphveil.methods.curator.stages.training import (
     Published,
     brought_back,
     build_seeded,
+    noise_source,
     placed,
     progress_of,
     read_features,
@@ -54,13 +63,10 @@ from graphveil.methods.curator.stages.training import (
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 class StagedEstimator(FittedEstimator[FittedCurator]):
@@ -131,53 +137,38 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes, or noise that does not fit the unit.
         """
-        schema = graph.schema
-        networks = self._fresh(schema)
-        # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
+        schema, networks, history = graph.schema, self._fresh(graph.schema), list[Epoch]()
+        # From sizes alone: the noise is fixed, and paid for, before `read` sees the first private value.
         noise = self.planned_noise(schema, int(split.train.sum()))
-        published = self.account.buy(
-            self.privacy.spend("training", schema, noise, **self._weighing()),
-            lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
-        )
+        spends = self.privacy.spend("training", schema, noise, **self._weighing())
+        done = progress_of(progress, len(networks))
+
+        def read() -> Published:
+            people = read_people(graph, split)
+
+            def learn(stage: Train) -> None:
+                which = stage.which
+                self.recipe.start(networks, which)
+                history.extend(self._train(networks[which], which, stage.parts, people, noise, randomness, done(which)))
+
+            def expect(stage: Expect) -> Tensor:
+                # Trained in the open, as the network itself is: a recipe asks for it where edges alone are protected.
+                def fresh() -> nn.Module:
+                    return self._fresh(schema)[stage.which]
+
+                return unseen_shares(fresh, networks[stage.which], stage.parts, people, self.settings)
+
+            add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
+            inputs = NodeInputs(people.features, people.taught, noise.sigmas)
+            parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, expect=expect, add=add)
+            void = None if self.privacy.public else randomness.void
+            return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
+
+        published = self.account.buy(spends, read)
         self._unfinished = published
         if not self.own_rows:
             self.account.remember(published.digest)
         return published
-
-    def _publish(
-        self,
-        graph: Graph,
-        split: Split,
-        networks: Sequence[nn.Module],
-        noise: Noise,
-        randomness: Randomness,
-        progress: ProgressCallback | None,
-        engine: Engine,
-    ) -> Published:
-        """Read the people and their edges, after they were paid for."""
-        schema, people = graph.schema, read_people(graph, split)
-        history: list[Epoch] = []
-        done = progress_of(progress, len(networks))
-
-        def learn(stage: Train) -> None:
-            self.recipe.start(networks, stage.which)
-            tell = done(stage.which)
-            history.extend(
-                self._train(networks[stage.which], stage.which, stage.parts, people, noise, randomness, tell)
-            )
-
-        def expect(stage: Expect) -> Tensor:
-            # Trained in the open, as the network itself is: a recipe asks for it where edges alone are protected.
-            def fresh() -> nn.Module:
-                return self._fresh(schema)[stage.which]
-
-            return unseen_shares(fresh, networks[stage.which], stage.parts, people, self.settings)
-
-        add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
-        inputs = NodeInputs(people.features, people.taught, noise.sigmas)
-        parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, expect=expect, add=add)
-        void = None if self.privacy.public else randomness.void
-        return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
     def fit_published(
         self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
@@ -190,21 +181,30 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             published, progress: of the same budgets, else InputError; hears how far it is.
             randomness: needed for unit "node", whose last training is private and paid for once.
         """
-        self._require_own(published)
-        schema, people = published.people.schema, published.people
-        if not self.own_rows:
-            spends = self.privacy.spend("training", schema, published.noise, **self._weighing())
+        if published.privacy != self.privacy:
+            raise InputError(
+                f"the publication was made with {published.privacy}",
+                where="fit_published",
+                allowed=f"one made with {self.privacy}",
+            )
+        schema, people, noise = published.people.schema, published.people, published.noise
+        if self.own_rows:
+            if published is not self._unfinished:
+                what = "the last training is private too, and a publication pays for one"
+                raise BudgetError(what, where="unit node", remedy="publish again with a new budget")
+            # Cleared before training, not after: a training that was cut off has used its noise.
+            self._unfinished = None
+        else:
+            spends = self.privacy.spend("training", schema, noise, **self._weighing())
             self.account.recognise(published.digest, spends)
         last = len(published.networks) - 1
-        network = self._fresh(schema)[last]
-        self.recipe.start((*published.networks[:last], network), last)
-        history = self._train(
-            network, last, published.parts, people, published.noise, randomness, progress_of(progress, last + 1)(last)
-        )
-        networks = (*published.networks[:last], network)
+        networks = (*published.networks[:last], self._fresh(schema)[last])
+        self.recipe.start(networks, last)
+        tell = progress_of(progress, last + 1)(last)
+        history = self._train(networks[last], last, published.parts, people, noise, randomness, tell)
         pool = pool_for(self.recipe, networks, published, self.settings)
         logits = scores_of(self.recipe, networks, people.features, published.parts, pool)
-        epochs, noise = (*published.history, *history), published.noise
+        epochs = (*published.history, *history)
         self._fitted = FittedCurator(schema, people.key, networks, noise, logits, epochs, published.void)
         self.published, self.pool = published, pool
         return self
@@ -229,7 +229,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         room. Asked again for the same nodes, the first answer is given again, also after save and load.
         """
         fitted = self.result
-        own = graph is None or self._is_own(graph)
+        features = None if self.published is None else self.published.people.features
+        own = graph is None or is_of(fitted.people, features, graph)
         if own and fitted.logits is not None:
             return torch.softmax(fitted.logits, dim=1)
         if graph is None or (own and not self.privacy.queries):
@@ -267,17 +268,16 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         facts = {
             "privacy": {**asdict(self.privacy), "epsilon": number(self.privacy.epsilon)},
             "settings": asdict(self.settings),
-            "schema": schema_facts(fitted.schema),
-            "people": fitted.people,
-            "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
-            "history": [asdict(epoch) for epoch in fitted.history],
-            "void": fitted.void,
+            **fitted.facts(),
             **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
         facts |= {} if self.pool is None else {"pool": self.pool.weights}
-        networks = fitted.networks if self.pool is None else (*fitted.networks, self.pool.encoder)
-        return Stored(facts, stored_tensors(networks, None if self.own_rows else fitted.logits))
+        tensors = {} if self.own_rows or fitted.logits is None else {"logits": fitted.logits}
+        for which, network in enumerate((*fitted.networks, *(() if self.pool is None else (self.pool.encoder,)))):
+            weights = {name: value.cpu() for name, value in network.state_dict().items()}
+            tensors |= prefixed(f"network{which}", weights)
+        return Stored(facts, tensors)
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
@@ -296,8 +296,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         with torch.device("meta"):
             networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
             encoder = wide_encoder(method.settings, schema)
-        weights, logits = facts.get("pool"), restored_logits(tensors, len(schema.classes))
-        restore_networks(networks if weights is None else [*networks, encoder], tensors)
+        weights, logits = facts.get("pool"), tensors.get("logits")
+        if logits is not None:
+            require_classes("logits", logits, len(schema.classes))
+        for which, network in enumerate(networks if weights is None else [*networks, encoder]):
+            restored(network, without_prefix(f"network{which}", tensors))
         if weights is not None:
             method.pool = Pool(encoder, tuple(float(weight) for weight in weights))
         noise, history = Noise.from_dict(facts["noise"]), tuple(Epoch(**row) for row in facts["history"])
@@ -307,10 +310,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return method
 
     # ---- helpers ----
-
-    def _is_own(self, graph: Graph) -> bool:
-        """Whether a graph is of the nodes of the training; no other gets a row of theirs."""
-        return is_of(self.result.people, None if self.published is None else self.published.people.features, graph)
 
     @property
     def own_rows(self) -> bool:
@@ -392,8 +391,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         if not self.own_rows:
             rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train, people.val))
             return train_openly(network, rows, judges, self.settings, progress)
-        if randomness is None:
-            raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+        randomness = noise_source(randomness)
         rows = Rows(training_rows(network, parts, people.train), people.labels[people.train])
         multiplier = noise.multipliers[f"network{which}"]
         train_with_noise(network, rows, self.settings, multiplier, randomness=randomness, progress=progress)
@@ -438,20 +436,3 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             add=self._sums(read),
         )
         return torch.softmax(scores_of(self.recipe, read.networks, inputs.features, parts, self.pool), dim=1)
-
-    def _require_own(self, published: Published) -> None:
-        if published.privacy != self.privacy:
-            raise InputError(
-                f"the publication was made with {published.privacy}",
-                where="fit_published",
-                allowed=f"one made with {self.privacy}",
-            )
-        if self.own_rows:
-            if published is not self._unfinished:
-                raise BudgetError(
-                    "the last training is private too, and a publication pays for one",
-                    where="unit node",
-                    remedy="publish again with a new budget",
-                )
-            # Cleared before training, not after: a training that was cut off has used its noise.
-            self._unfinished = None

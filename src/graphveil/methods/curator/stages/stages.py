@@ -8,27 +8,27 @@ A recipe never sees an edge: it names the rows to be summed, and whoever carries
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from graphveil import models
-from graphveil.aggregation import PerturbedSum, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, unit_rows
 from graphveil.aggregation.names import largest_weight
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages.training import (
+    ATTENTION,
     EdgeReading,
     FeatureBlock,
     logits_of,
+    private_schedule,
     receiver_rows,
-    train_attention_weights,
 )
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from graphveil.runtime.late import Tensor, nn, torch
+from graphveil.training.attention import train_attention
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,19 @@ def perturbed_sums(read: EdgeReading, privacy: CuratorPrivacy, settings: Curator
         if not rows:
             start = unit_rows(stage.rows)
             if attention is not None and people is not None:
-                train_attention_weights(
-                    attention, read.graph, start, people, settings, privacy, noise, read.randomness, read.progress
+                multiplier = None if privacy.public else noise.multipliers[ATTENTION]
+                train_attention(
+                    attention,
+                    start.cpu(),
+                    ReceiverRows.of(read.graph.edge_index, int(read.graph.num_nodes)),
+                    people.train,
+                    people.labels[people.train],
+                    private_schedule(settings, len(people.train), multiplier),
+                    randomness=read.randomness,
+                    # The expected length of the noise in one row: below it a message is not worth its weight.
+                    soft=noise.sigmas[0] * math.sqrt(start.shape[1]),
+                    protect=not privacy.public,
+                    progress=read.progress,
                 )
             rows.append(receiver_rows(read.graph, privacy, settings, start, people, attention))
         return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)

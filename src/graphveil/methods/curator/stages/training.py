@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,23 +18,19 @@ from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.storage import number, schema_facts
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key
 from graphveil.models.networks.pair_similarity import learned_embedding
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.late import sparse as sp
-from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
-from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import Streamed, train_privately
 from graphveil.training.full_batch import Rows, train_full_batch
 from graphveil.training.noisy_updates import PrivateSchedule
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
 
 FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
@@ -145,6 +140,16 @@ class FittedCurator:
     history: tuple[Epoch, ...]
     void: str | None
 
+    def facts(self) -> dict[str, Any]:
+        """Return what a file says of it beside tensors, as JSON values."""
+        return {
+            "schema": schema_facts(self.schema),
+            "people": self.people,
+            "noise": {**asdict(self.noise), "epsilon": number(self.noise.epsilon)},
+            "history": [asdict(epoch) for epoch in self.history],
+            "void": self.void,
+        }
+
 
 def read_people(graph: Graph, split: Split) -> NodeData:
     """Read features and labels; the labels of nodes that neither train nor validate are not kept. Raises InputError for
@@ -187,14 +192,14 @@ def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: t
     Args:
         parts, nodes, device: what is read of every node, int64 numbers, and where the network is.
     """
-    rows = [_block(part, nodes, device) for part in parts]
+
+    def block(part: FeatureBlock) -> Any:
+        if isinstance(part, torch.Tensor):
+            return (part if nodes is None else part[nodes.to(part.device)]).to(device)
+        return from_scipy(part if nodes is None else part[nodes.numpy()]).to(device)
+
+    rows = [block(part) for part in parts]
     return torch.cat(rows, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else rows
-
-
-def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str) -> Any:
-    if isinstance(part, torch.Tensor):
-        return (part if nodes is None else part[nodes.to(part.device)]).to(device)
-    return from_scipy(part if nodes is None else part[nodes.numpy()]).to(device)
 
 
 def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData, nodes: Tensor) -> Rows:
@@ -277,17 +282,6 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         )
 
 
-def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
-    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read. Learned weights
-    without `people`, whose labels they are learned from, are refused.
-    """
-    if settings.weights != "learned":
-        return x
-    if people is None:
-        raise InputError("weights learned from labels exist for the training graph only", where="predict")
-    return learned_embedding(x, people.labels, people.train, seed=settings.seed)
-
-
 def receiver_rows(
     graph: Graph,
     privacy: CuratorPrivacy,
@@ -304,7 +298,11 @@ def receiver_rows(
         people, attention: whose labels learned weights are learned from; trained, for those weights.
     """
     # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
-    close = compared_by(settings, x.cpu(), people)
+    close = x.cpu()
+    if settings.weights == "learned":
+        if people is None:
+            raise InputError("weights learned from labels exist for the training graph only", where="predict")
+        close = learned_embedding(close, people.labels, people.train, seed=settings.seed)
     edges: Tensor | BoundedEdges = graph.edge_index
     nodes = int(graph.num_nodes)
     if privacy.nodes and not privacy.public:
@@ -354,6 +352,13 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
     )
 
 
+def noise_source(randomness: Randomness | None) -> Randomness:
+    """Return the source of noise of a private training; refuses none."""
+    if randomness is None:
+        raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+    return randomness
+
+
 def train_with_noise(
     model: nn.Module,
     rows: Rows,
@@ -367,41 +372,6 @@ def train_with_noise(
     schedule = private_schedule(settings, len(rows.classes), multiplier)
     train_privately(model, rows.inputs, rows.classes, schedule, randomness=randomness, progress=progress)
     model.eval()
-
-
-def train_attention_weights(
-    network: models.PairAttention,
-    graph: Graph,
-    x: Tensor,
-    people: NodeData,
-    settings: CuratorSettings,
-    privacy: CuratorPrivacy,
-    noise: Noise,
-    randomness: Randomness,
-    progress: ProgressCallback | None = None,
-) -> None:
-    """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
-
-    Args:
-        x, noise: rows of hop 0 [n, c], which read no edge; of the whole run: weights are trained for sums with that
-            noise.
-    """
-    protect = not privacy.public
-    multiplier = noise.multipliers[ATTENTION] if protect else None
-    schedule = private_schedule(settings, len(people.train), multiplier)
-    train_attention(
-        network,
-        x.cpu(),
-        ReceiverRows.of(graph.edge_index, int(graph.num_nodes)),
-        people.train,
-        people.labels[people.train],
-        schedule,
-        randomness=randomness,
-        # The expected length of the noise in one row: below it a message is not worth its weight.
-        soft=noise.sigmas[0] * math.sqrt(x.shape[1]),
-        protect=protect,
-        progress=progress,
-    )
 
 
 def parameters_of(model: nn.Module) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -36,11 +36,8 @@ from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of, edge_price, release_digest
 from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
         origin: Release | None = released.get("release")
         if origin is None or origin.counts is None:
             raise InputError("no counts were released", where="fit_released", remedy="call release first")
-        schema, rate = released.schema, counts_rate(origin)
+        schema, rate = released.schema, count_noise(edge_price(origin)).rate
         if origin.counts.counts.shape != (int(released.num_nodes), len(schema.classes)):
             raise InputError(f"counts are {tuple(origin.counts.counts.shape)}", where="fit_released")
         self.account.adopt(release_digest(released), origin.ledger)
@@ -187,8 +184,3 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
         probabilities = stored_probabilities(stored, len(schema.classes))
         method._fitted = FittedCounts(schema, str(facts["people"]), guarantee, probabilities, str(facts["variant"]))
         return method
-
-
-def counts_rate(origin: Release) -> float:
-    """Return the rate of the noise in a release's counts, Pr[z] ~ e^(-rate |z|)."""
-    return count_noise(edge_price(origin)).rate

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
@@ -37,10 +37,7 @@ from graphveil.methods.release.public_part import PublicPart, neighbour_sums, pu
 from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import better_pool, held_out, pool_weights
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 COUNTS_USED, COUNTS_UNUSED = "public part and counts", "public part alone: the counts say too little"
 #: The weights that readings are thought to deserve before any label judges them: of counts, of the public part.
@@ -61,8 +58,12 @@ def read_counts(public: PublicPart, counts: NeighbourCounts, rate: float) -> Cou
     Args:
         public, counts, rate: of the release, as published, and of their noise, Pr[z] ~ e^(-rate |z|).
     """
-    free = public.opinions
-    both = [*_counted(public, counts, rate), *free]
+    people, free = public.people, public.opinions
+    member = torch.nn.functional.one_hot(counts.groups, people.classes).float()
+    table = CountedNeighbours(counts.counts.float(), neighbour_sums(public.pairs, member), rate)
+    z = models.beside([table.private + table.public], table.variance**0.5)
+    field = torch.log_softmax(count_fields(table, people.labels, people.train), dim=1)
+    both = [public.experts(z), public.experts(torch.cat([z, public.sums], dim=1)), field, *free]
     judge = _judge_of(public)
     better = judge.better(both, free, (*FIRST_COUNTS, *FIRST_PUBLIC))
     return CountReading(judge.pooled(free), COUNTS_UNUSED) if better is None else CountReading(better, COUNTS_USED)
@@ -167,32 +168,19 @@ class _Published:
         """Return the scores of whatever needs no private edge and no private feature."""
         if self.part is not None:
             return self.part.opinions
-        alone = [self._labels_alone()]
-        return alone if self.noisy else [*alone, self._network(self.public_edges, self.settings.steps_x)]
-
-    def _labels_alone(self) -> Tensor:
         labels = self.labels
         channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
         values, settings = torch.where(labels.train | labels.val, labels.values, -1), self.settings
         read = read_labels(self.public_edges, values, **channel, seed=settings.seed, device=settings.device)
         unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
         # Nobody who validates judges an opinion that has heard them.
-        return torch.where(labels.val[:, None], unheard, alone)
+        opinions = [torch.where(labels.val[:, None], unheard, alone)]
+        return opinions if self.noisy else [*opinions, self._network(self.public_edges, settings.steps_x)]
 
     def _network(self, topology: Topology, hops: int) -> Tensor:
         features, offset = features_of(self.reports, self.settings.seed)
         settings = replace(self.settings, steps_x=hops)
         return torch.log_softmax(train_network(features, offset, self.labels, topology, settings).logits, dim=1)
-
-
-def _counted(public: PublicPart, counts: NeighbourCounts, rate: float) -> list[Tensor]:
-    """Return the scores of the readings that rest on counts."""
-    people = public.people
-    member = torch.nn.functional.one_hot(counts.groups, people.classes).float()
-    table = CountedNeighbours(counts.counts.float(), neighbour_sums(public.pairs, member), rate)
-    z = models.beside([table.private + table.public], table.variance**0.5)
-    field = count_fields(table, people.labels, people.train)
-    return [public.experts(z), public.experts(torch.cat([z, public.sums], dim=1)), torch.log_softmax(field, dim=1)]
 
 
 class _Judge:

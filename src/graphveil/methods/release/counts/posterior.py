@@ -12,17 +12,14 @@ All of it is post-processing of a release.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.release.public_part import PublicPart, public_part_of
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 NONE, POSTERIOR = WEIGHTS = ("none", "posterior")
 #: No pair is thought to be an edge more often than this before the release is looked at.
