@@ -54,7 +54,7 @@ def test_every_kind_of_column_takes_what_is_declared(tmp_path: Path, format: str
     assert graph.x.to_dense().numpy() == pytest.approx(np.array(ENCODED))
     assert graph.schema.columns[2] == Column("member", Category(("no", "yes"), empty=True))
     assert "2 missing values of age: 25, as declared" in graph.schema.notes
-    assert "1 missing values of team: own category, as declared" in graph.schema.notes
+    assert "1 missing value of team: own category, as declared" in graph.schema.notes
     assert "a missing value of team is an answer of its own, as declared" in graph.schema.missing_words
 
 

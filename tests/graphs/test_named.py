@@ -246,7 +246,7 @@ def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
     assert graph.x.values().tolist() == [1.0, 1.0]
     assert graph.y.tolist() == [0, 3, 1]
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert graph.schema.notes[0] == "set 1 positive feature values to 1, as PyG's reader does"
+    assert graph.schema.notes[0] == "set 1 positive feature value to 1, as PyG's reader does"
 
 
 def test_citeseer_is_cut_to_its_largest_component(tmp_path, monkeypatch):

@@ -63,12 +63,12 @@ def test_a_value_out_of_range_is_refused_by_its_name(method: Method) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "refused", "nearest"),
     [
-        ("dp-mlp", {"passes": 1_000_000, "hidden": 1000}, "passes = 1000000", {}),
-        ("gap", {"bits": 2, "epsilon": 50.0}, "bits = 2", {"bits": 6}),
-        ("gap", {"bits": 20}, "bits = 20", {"bits": 15}),
-        ("eclipse", {"epsilon": 1e-6}, "epsilon = 1e-06", {}),
-        ("gap", {"delta": 1e-290, "epsilon": 2.0}, "delta = 1e-290", {}),
-        ("gap", {"degree_bound": 10**13, "batch": 1000}, f"degree_bound = {10**13}", {}),
+        ("dp-mlp", {"passes": 1_000_000, "hidden": 1000}, "passes is 1000000", {}),
+        ("gap", {"bits": 2, "epsilon": 50.0}, "bits is 2", {"bits": 6}),
+        ("gap", {"bits": 20}, "bits is 20", {"bits": 15}),
+        ("eclipse", {"epsilon": 1e-6}, "epsilon is 1e-06", {}),
+        ("gap", {"delta": 1e-290, "epsilon": 2.0}, "delta is 1e-290", {}),
+        ("gap", {"degree_bound": 10**13, "batch": 1000}, f"degree_bound is {10**13}", {}),
     ],
 )
 def test_noise_that_cannot_be_had_is_refused_with_the_nearest_value(

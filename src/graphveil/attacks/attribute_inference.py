@@ -28,6 +28,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.runtime.checks import require_number
+from graphveil.runtime.words import count_of
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
@@ -65,7 +66,7 @@ def attribute(
     truth, columns = _truth(graph, column, rng)
     rows = answer_rows(method, graph) if observed is None else np.asarray(observed, dtype=np.float64)
     if rows.shape[:1] != truth.shape[:1]:
-        raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
+        raise InputError(f"{count_of(len(rows), 'row')} shown", where="attribute", allowed=f"{len(truth)}, one a node")
     public = np.zeros(len(rows), dtype=bool)
     # Learn on some people and judge on others, so that fitting by heart does not count.
     public[rng.permutation(len(rows))[: round(known_share * len(rows))]] = True
@@ -99,22 +100,18 @@ def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
     facts: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
     if dealt:
         # One training may lie above another by luck: a method is accused only beyond the spread of several.
-        facts["baseline_high"] = max(labels, _next_below(dealt))
+        # Below lies one more normal draw, but for a false alarm in 1,000: mean + t s sqrt(1 + 1 / m), Student's t since
+        # mean and spread come from a handful of trainings, and 1 / m since one more has its own luck.
+        m, high = len(dealt), np.mean(dealt)
+        if m > 1:
+            high += stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(dealt, ddof=1) * np.sqrt(1 + 1 / m)
+        facts["baseline_high"] = max(labels, float(high))
         if np.mean(dealt) > labels:
             facts |= {
                 "baseline": float(np.mean(dealt)),
                 "baseline_note": "the same method with other people's features",
             }
     return facts
-
-
-def _next_below(aucs: Sequence[float]) -> float:
-    """What one more normal draw exceeds only by a false alarm in 1,000: mean + t s sqrt(1 + 1 / m)."""
-    m = len(aucs)
-    if m < 2:
-        return float(np.mean(aucs))
-    # Student's t and the 1 + 1/m: mean and spread come from a handful of trainings, and one more has its own luck.
-    return float(np.mean(aucs) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(aucs, ddof=1) * np.sqrt(1 + 1 / m))
 
 
 def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, float]:

@@ -99,12 +99,8 @@ def _membership(target: Target) -> AttackResult:
 def _lira(target: Target) -> AttackResult:
     if target.train is None:
         raise InputError("this method cannot be trained again on other nodes", where="lira")
-    options: dict[str, Any] = {
-        "train": partial(target.train, target.served),
-        "shadows": target.shadows,
-        "seed": target.seed,
-    }
-    return lira(target.method, target.graph, split=target.split, **options)
+    train = partial(target.train, target.served)
+    return lira(target.method, target.graph, split=target.split, train=train, shadows=target.shadows, seed=target.seed)
 
 
 def _attribute(target: Target) -> AttackResult:

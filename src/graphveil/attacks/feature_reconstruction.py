@@ -37,6 +37,7 @@ from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 from graphveil.runtime.checks import require_number
+from graphveil.runtime.words import count_of
 
 _COLUMNS = 2000
 _LEARNED = 4000
@@ -110,7 +111,8 @@ def reconstruction(
     served = graph if served is None else served
     if observed is not None:
         if observed.shape[:1] != (int(graph.num_nodes),):
-            raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
+            what = f"{count_of(len(observed), 'row')} shown"
+            raise InputError(what, where="reconstruction", allowed="one for each node")
         rows = observed[people.nodes].astype(np.float64)
         view = _View(rows, "what is shown of it", limit_of(method, "features"))
     elif noiseless or shows_features(method, served):
@@ -160,9 +162,8 @@ def _mechanism(method: object, schema: GraphSchema) -> Any:
     if not isinstance(privacy, LocalPrivacy):
         return None
     mechanism = privacy.features(schema)
-    return (
-        None if isinstance(mechanism, Public | NotCollected) else mechanism
-    )  # a plain network's features: answers alone
+    # Of a plain network's features answers are seen alone.
+    return None if isinstance(mechanism, Public | NotCollected) else mechanism
 
 
 def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generator) -> _People:
@@ -271,9 +272,10 @@ def _alike(
 def _notes(people: _People, graph: Graph, figures: Mapping[str, float]) -> tuple[str, ...]:
     learned = int(people.auxiliary.sum())
     attacked = len(people.nodes) - learned
+    nodes, strangers = count_of(learned, "node"), count_of(attacked, "other")
     errors = [figures[f"mean squared error{of}"] for of in ("", " of the class mean", " of the overall mean")]
     notes = [
-        f"the adversary knew the features of {learned:,} nodes, and reconstructed {attacked:,} others",
+        f"the adversary knew the features of {nodes}, and reconstructed {strangers}",
         f"mean squared error of a feature over its range: {errors[0]:.3g}; of the class mean {errors[1]:.3g}, of the "
         f"overall mean {errors[2]:.3g}",
     ]

@@ -27,6 +27,7 @@ from graphveil.attacks.service import Answering, Deployed, Service, service_of
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.runtime.checks import require_number
+from graphveil.runtime.words import count_of
 
 STEP = 1e-4
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -61,7 +62,7 @@ def linkteller(
         notes.append(f"{len(pairs.nodes)} nodes were perturbed by the derivative, which queries approach")
     elif service.changes:
         influence, queries = influences(service, pairs.nodes, step=STEP if step is None else step)
-        notes.append(f"{len(pairs.nodes)} nodes were perturbed in {queries} queries of the simulation")
+        notes.append(f"{len(pairs.nodes)} nodes were perturbed in {count_of(queries, 'query')} of the simulation")
     else:
         # All scores equal: the attack is left with chance, and spends no queries to learn it.
         influence = np.zeros((len(pairs.nodes), len(pairs.nodes)))

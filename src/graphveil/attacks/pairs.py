@@ -80,7 +80,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
         what = f"{count_of(int(pairs.edge.sum()), 'private edge')} among {count_of(len(nodes), 'node')}"
         raise too_few(what, len(nodes), len(drawn))
     if pairs.edge.all():
-        every = f"all {len(pairs.edge)} pairs of {len(nodes)} nodes are edges"
+        every = f"all pairs of {count_of(len(nodes), 'node')} are edges"
         raise InputError(every, where="attack", allowed="some pairs without an edge, to tell edges from")
     return pairs
 

@@ -42,7 +42,6 @@ def averaging(
     which is what each person was promised; fresh noise goes beyond it.
 
     Args:
-        randomness: of the reports.
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
         permanent: every person's device has a secret and sends permanent reports.

@@ -116,26 +116,17 @@ class AttackResult:
         roc = tuple((float(false), float(true)) for false, true in facts["roc"])
         parsed = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
         result = cls(**{**facts, **scores, **parsed})
-        _require_kinds(result)
+        intervals = (result.auc, result.advantage, result.tpr_at_1_fpr)
+        numbers = [result.delta, result.positives, result.negatives, *result.figures.values()]
+        maybe = (result.limit, result.advantage_limit, result.baseline, result.baseline_high)
+        numbers += [number for number in maybe if number is not None]
+        numbers += [number for interval in intervals for number in (interval.mean, interval.low, interval.high)]
+        numbers += [number for interval in intervals for number in interval.runs]
+        texts = [result.name, result.target, result.limit_note, result.baseline_note, *result.notes, *result.figures]
+        right = all(map(is_number, numbers)) and all(isinstance(text, str) for text in texts)
+        if not right or result.samples is not None:
+            raise TypeError("a field holds no number, or no text")
         return result
-
-
-_NUMBERS = ("delta", "positives", "negatives")
-_MAYBE = ("limit", "advantage_limit", "baseline", "baseline_high")
-_TEXTS = ("name", "target", "limit_note", "baseline_note")
-
-
-def _require_kinds(result: AttackResult) -> None:
-    """Refuse a result from a file whose fields are not of their types; raises TypeError."""
-    scores = (result.auc, result.advantage, result.tpr_at_1_fpr)
-    numbers = [getattr(result, name) for name in _NUMBERS]
-    numbers += [value for name in _MAYBE if (value := getattr(result, name)) is not None]
-    numbers += [value for score in scores for value in (score.mean, score.low, score.high, *score.runs)]
-    numbers += list(result.figures.values())
-    texts = [*(getattr(result, name) for name in _TEXTS), *result.notes, *result.figures]
-    right = all(map(is_number, numbers))
-    if not (right and all(isinstance(text, str) for text in texts) and result.samples is None):
-        raise TypeError("a field holds no number, or no text")
 
 
 def judge(

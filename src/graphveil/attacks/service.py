@@ -66,7 +66,6 @@ def service_of(method: Answering, graph: Graph) -> Service:
 
     Args:
         method: fitted; it decides itself whether it answers for features of others.
-        graph: the people asked about.
 
     Raises:
         InputError: a method that was not fitted, or a loaded plain network that was trained on another graph.
@@ -74,10 +73,31 @@ def service_of(method: Answering, graph: Graph) -> Service:
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
         network = deployed(cast(LPGNN, method), graph)  # no other method says yes
         reach = reach_of(network.topology)
-        answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
-        return Service(answer, network.topology.num_nodes, hops, reach, note, True, network)
-    return _queried(method, graph)
+        nodes = network.topology.num_nodes
+        return Service(network.probabilities, nodes, network.hops, reach, note, True, network)
+    n = int(graph.num_nodes)
+    if _rows_are_own(method) and getattr(method, "reads_edges", True):
+        rows = shown_answers(method, graph, edges=False)
+        note = "an answer is for its own node alone: the adversary asks the released weights, which hold no edges"
+        return Service(lambda _: rows, n, 0, None, note, False)
+
+    def answer(factors: np.ndarray) -> np.ndarray:
+        return method.predict_proba(with_features(graph, factors)).detach().double().numpy()
+
+    try:
+        before = answer(np.ones(n))
+        # Any factor but 1 would do: what counts is whether the answers move.
+        changes = not np.array_equal(before, answer(np.full(n, 0.5)))
+    except GraphveilError as refusal:
+        # A refusal is an answer too: the adversary keeps what everybody may see.
+        constant = known_answers(method, graph)
+        note = f"the method refuses to be asked with other features: {refusal}"
+        return Service(lambda _: constant, n, 0, None, note, False)
+    if changes:
+        return Service(answer, n, None, None, "the method answers every query", True)
+    note = "the method answers from what it computed while fitting: features handed in change nothing"
+    return Service(lambda _: before, n, 0, None, note, False)
 
 
 def reach_of(topology: Topology) -> sp.csr_matrix:
@@ -183,32 +203,6 @@ def in_double(structure: object) -> Any:
         return structure
     forward = replace(structure.forward, values=structure.forward.values.double())
     return SparseMatrix(forward, forward, structure.shape)
-
-
-def _queried(method: Answering, graph: Graph) -> Service:
-    """Return the method's own answers, and whether they depend on the features at all."""
-    n = int(graph.num_nodes)
-    if _rows_are_own(method) and getattr(method, "reads_edges", True):
-        rows = shown_answers(method, graph, edges=False)
-        note = "an answer is for its own node alone: the adversary asks the released weights, which hold no edges"
-        return Service(lambda _: rows, n, 0, None, note, False)
-
-    def answer(factors: np.ndarray) -> np.ndarray:
-        return method.predict_proba(with_features(graph, factors)).detach().double().numpy()
-
-    try:
-        before = answer(np.ones(n))
-        # Any factor but 1 would do: what counts is whether the answers move.
-        changes = not np.array_equal(before, answer(np.full(n, 0.5)))
-    except GraphveilError as refusal:
-        # A refusal is an answer too: the adversary keeps what everybody may see.
-        constant = known_answers(method, graph)
-        note = f"the method refuses to be asked with other features: {refusal}"
-        return Service(lambda _: constant, n, 0, None, note, False)
-    if changes:
-        return Service(answer, n, None, None, "the method answers every query", True)
-    note = "the method answers from what it computed while fitting: features handed in change nothing"
-    return Service(lambda _: before, n, 0, None, note, False)
 
 
 def known_answers(method: Answering, graph: Graph) -> np.ndarray:

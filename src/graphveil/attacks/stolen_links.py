@@ -128,7 +128,6 @@ def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
     Args:
         served: a released graph; its `public_edges` mask [e] says which edges are not made.
         split: who trains it.
-        seed: fixes weights and batches.
     """
     public = served.get("public_edges")
     is_public = torch.zeros(served.edge_index.shape[1], dtype=torch.bool) if public is None else public
@@ -204,7 +203,5 @@ def _parts(pairs: Pairs, known_share: float, nodes: int, seed: int) -> tuple[Pai
         raise too_few(few, len(pairs.nodes), nodes)
     for name, part in (("to learn from", lesson), ("to measure by", exam)):
         if part.edge.all():
-            raise InputError(
-                f"all {len(part.edge)} pairs {name} are edges", where="attack", allowed="some without an edge"
-            )
+            raise InputError(f"all pairs {name} are edges", where="attack", allowed="some without an edge")
     return lesson, exam

@@ -99,7 +99,6 @@ def right_guesses(scores: Scores, truth: Bits, guesses: int) -> int:
     Args:
         scores: [m], higher means in.
         truth: bool [m], whether each canary was in.
-        guesses: how many are made.
     """
     order = np.argsort(scores, kind="stable")
     half = guesses // 2
@@ -160,7 +159,6 @@ def audit_people_canaries(
         epsilon_x, epsilon_y: budgets of features and label.
         canaries: how many people, each one of the two by a coin.
         false_alarm: the probability that a true claim is called broken.
-        seed: of coins and noise.
     """
     randomness = SeededRandomness(seed)
     truth = randomness.uint64(canaries) % np.uint64(2) == 1
@@ -189,8 +187,9 @@ def _verdict(
     correct = right_guesses(scores, truth, guesses)
     bound = one_run_bound(correct, guesses, len(truth), delta, false_alarm)
     most = one_run_bound(guesses, guesses, len(truth), delta, false_alarm)
+    are = "is" if correct == 1 else "are"
     notes = (
-        f"{correct} of {guesses} guesses about {len(truth):,} canaries are right in one run",
+        f"{correct} of {guesses} guesses about {len(truth):,} canaries {are} right in one run",
         f"if all were right the bound would be {most:.2f}: this audit finds gross leaks only",
     )
     return judge(target, epsilon, delta, bound, false_alarm, notes=notes)

@@ -144,7 +144,9 @@ def _case(info: MechanismInfo, size: AuditSize) -> Case:
         return row_table(mechanism, _inputs(info, size.dimension), mechanism.every_report())
 
     def draw(mechanism: Reporter) -> sampled.Draw:
-        first, second = _farthest(info, large)
+        # Two inputs that reports tell apart as well as any two: labels, or the highest and the lowest corner.
+        farthest = _LABELS if info.kind == "labels" else (2**large - 1, 0)
+        first, second = _inputs(info, large)[list(farthest)]
         if "normal" in info.tags and not isinstance(mechanism, CategoryMechanism):
             return _sums(mechanism, first, second)
         return sampled.ratio_scores(mechanism, first, second)
@@ -163,14 +165,6 @@ def _case(info: MechanismInfo, size: AuditSize) -> Case:
 
 def _inputs(info: MechanismInfo, dimension: int) -> Tensor:
     return torch.arange(dimension) if info.kind == "labels" else corners(dimension)
-
-
-def _farthest(info: MechanismInfo, dimension: int) -> tuple[Tensor, Tensor]:
-    """Two inputs that reports tell apart as well as any two: labels, or the highest and the lowest corner."""
-    inputs = _inputs(info, dimension)
-    if info.kind == "labels":
-        return inputs[_LABELS[0]], inputs[_LABELS[1]]
-    return inputs[2**dimension - 1], inputs[0]
 
 
 def _sums(mechanism: FeatureMechanism[Any], first: Tensor, second: Tensor) -> sampled.Draw:

@@ -75,7 +75,6 @@ def audit_sums(
         relationships: k.
         epsilon, delta: what the noise is made for.
         samples: pairs with the edge, and as many without.
-        seed: of the noise.
         false_alarm: the probability that a true claim is called broken.
     """
     directed = unit == "directed-edge"

@@ -23,6 +23,7 @@ from torch import Tensor
 from graphveil.audit.verdict import Audit, judge
 from graphveil.privacy import Guarantee
 from graphveil.runtime.checks import require_number
+from graphveil.runtime.words import count_of
 
 Table = npt.NDArray[np.float64]
 Pair = tuple[int, int]
@@ -64,8 +65,6 @@ def graph_table(log_likelihood: Callable[[A, V], Tensor], graphs: Sequence[V], o
 
     Args:
         log_likelihood: of an output and a graph.
-        graphs: the inputs.
-        outputs: all possible outputs.
     """
     return np.array([[log_likelihood(sent, graph).numpy() for sent in outputs] for graph in graphs])
 
@@ -166,7 +165,7 @@ def audit_table(
     # Rows that do not add up to 1 mean that a report was forgotten, and the forgotten one may be the one that tells.
     off = float(np.abs(np.expm1(logsumexp(table, axis=1))).max()) if complete else 0.0
     findings = (f"the probabilities of all outputs differ from 1 by {off:.3g}: some are missing, or wrong",)
-    extent = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
+    extent = f"{count_of(table.shape[0], 'input')} with {count_of(table.shape[1], 'output')} enumerated"
     return judge(
         f"{target} (exact)",
         guarantee.epsilon,

@@ -65,7 +65,16 @@ def _read_report(kind: Kind, mechanism: object, arguments: Arguments) -> Questio
 
 def _weigh_report(kind: Kind, mechanism: Likely[A, Values], answer: A, first: Values, second: Values) -> Evidence:
     """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer."""
-    change = _change(kind, getattr(mechanism, "mode", ""), first, second)
+    mode = getattr(mechanism, "mode", "")
+    if kind == "counts":
+        moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
+        # Where both ends count a relationship it moves two counts, and the guarantee charges for both.
+        change = float(moved) / (2 if mode == "both" else 1)
+    elif kind in _SETS:
+        change = float(len(_pairs(first, mode == "directed") ^ _pairs(second, mode == "directed")))
+    else:
+        # Rows and not entries: a person's whole vector is one unit, however much of it changed.
+        change = float((_dense(first) != _dense(second)).any(axis=1).sum())
     if change == 0.0:
         return Evidence(0.0)
     guarantee, pure = mechanism.guarantee, 0.0
@@ -74,17 +83,6 @@ def _weigh_report(kind: Kind, mechanism: Likely[A, Values], answer: A, first: Va
         ratio = mechanism.log_likelihood(answer, first) - mechanism.log_likelihood(answer, second)
         pure = float(ratio.sum())
     return Evidence(change, guarantee.epsilon, pure)
-
-
-def _change(kind: Kind, mode: str, first: Values, second: Values) -> float:
-    if kind == "counts":
-        moved = np.abs(np.asarray(first, np.int64) - np.asarray(second, np.int64)).sum()
-        # Where both ends count a relationship it moves two counts, and the guarantee charges for both.
-        return float(moved) / (2 if mode == "both" else 1)
-    if kind in _SETS:
-        return float(len(_pairs(first, mode == "directed") ^ _pairs(second, mode == "directed")))
-    # Rows and not entries: a person's whole vector is one unit, however much of it changed.
-    return float((_dense(first) != _dense(second)).any(axis=1).sum())
 
 
 def _read_sum(mechanism: PerturbedSum, arguments: Arguments) -> Question[Summed]:

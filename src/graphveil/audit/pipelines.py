@@ -39,7 +39,6 @@ def pipeline(name: str, *, seed: int = 0, **settings: object) -> Pipeline[Graph,
 
     Args:
         name: one of `PIPELINES`.
-        seed: of graph, split and weights.
         settings: in place of those of `PIPELINES`.
     """
     if name not in PIPELINES:

@@ -25,6 +25,7 @@ import torch
 from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import GraphveilError
 from graphveil.privacy import Randomness, SeededRandomness, gaussian_epsilon
+from graphveil.runtime.words import count_of
 
 #: The graph of a pipeline, and what a run on it leaves.
 G = TypeVar("G")
@@ -137,7 +138,6 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0) -> Audit:
 
     Args:
         pipeline: two neighbouring graphs, what is run on them and what is claimed.
-        seed: of the noise of both runs.
     """
     first = _Tape(seed)
     with _tapped(pipeline.taps, first):
@@ -155,7 +155,7 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0) -> Audit:
         findings.append(f"the run fails on the neighbour alone: {error}")
     else:
         if len(second.calls) < len(first.calls):
-            findings.append(f"{len(first.calls)} calls became {len(second.calls)} on the neighbour")
+            findings.append(f"{count_of(len(first.calls), 'call')} became {len(second.calls)} on the neighbour")
         # Both ways: an outcome that only one of the two graphs has tells them apart as well as its value would.
         names = dict.fromkeys((*before, *after))
         findings += [
@@ -215,8 +215,9 @@ def _judged(pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Ca
     # Without a call there was nothing to compare, and silence would read as "holds".
     if not first:
         findings.append("no mechanism was called")
+    calls = count_of(len(first), "mechanism call")
     notes = (
-        f"{len(first)} mechanism calls replayed; the largest measured change is {seen:.4f} of what is declared",
+        f"{calls} replayed; the largest measured change is {seen:.4f} of what is declared",
         *((f"mu is at least {mu:.4f}",) if mu else ()),
     )
     return judge(
@@ -260,11 +261,17 @@ def _watched(tap: Tap, real: Callable[..., object], tape: _Tape) -> Callable[...
             bound.arguments["randomness"] = SeededRandomness((tape.seed << 32) + len(tape.calls) + 1)
             tape.inside = True
             try:
-                answer = _copy(real(*bound.args, **bound.kwargs), bound.arguments)
+                answer = real(*bound.args, **bound.kwargs)
             finally:
                 tape.inside = False
+            if answer is None:  # it works in place: the answer is the tensor it worked on
+                answer = next(value for value in bound.arguments.values() if isinstance(value, torch.Tensor))
+            answer = answer.clone() if isinstance(answer, torch.Tensor) else answer
         tape.calls.append(Call(tap, me, question, answer))
-        return _handed_out(answer, bound.arguments)
+        if "totals" in bound.arguments:  # what a call in place would have written
+            bound.arguments["totals"].copy_(answer)
+            return None
+        return answer.clone() if isinstance(answer, torch.Tensor) else answer
 
     return method
 
@@ -273,7 +280,7 @@ def _frozen_answer(tap: Tap, question: Question[P], tape: _Tape) -> object:
     frozen, place = tape.frozen or (), len(tape.calls)
     name = tap.name
     if place >= len(frozen):
-        raise _Differs(f"{name} is called once more than {len(frozen)} times on the neighbour")
+        raise _Differs(f"{name} is called once more than {count_of(len(frozen), 'time')} on the neighbour")
     call = frozen[place]
     if call.tap.name != name:
         raise _Differs(f"call {place + 1} is {call.tap.name}, and {name} on the neighbour")
@@ -283,18 +290,3 @@ def _frozen_answer(tap: Tap, question: Question[P], tape: _Tape) -> object:
     if not same(call.question.public, question.public):
         raise _Differs(f"call {place + 1}, {name}: a tensor that is not noised differs on the neighbour")
     return call.answer
-
-
-def _copy(answer: object, arguments: Arguments) -> object:
-    """What a call gave back; where it works in place (returns None), the tensor it worked on."""
-    if answer is None:
-        return next(value for value in arguments.values() if isinstance(value, torch.Tensor)).clone()
-    return answer.clone() if isinstance(answer, torch.Tensor) else answer
-
-
-def _handed_out(answer: object, arguments: Arguments) -> object:
-    """The answer as the caller expects it; writes into the argument what a call in place would have written."""
-    if "totals" in arguments:
-        arguments["totals"].copy_(answer)
-        return None
-    return answer.clone() if isinstance(answer, torch.Tensor) else answer

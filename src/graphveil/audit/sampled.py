@@ -76,12 +76,17 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
     """
     _require_scores(first, second)
     # A cut chosen on the samples it is judged by would be the luckiest of 401, and false alarms more frequent.
-    choosing, (judging_first, judging_second) = _divide(first, second)
-    cut = _best_cut(*choosing, delta, false_alarm)
-    # Half of the false alarms for each rate: a union bound, as the bound is wrong when either interval is.
-    return epsilon_of_rates(
-        _rate(judging_first, cut, false_alarm / 2), _rate(judging_second, cut, false_alarm / 2), delta
-    )
+    choosing, judging = _divide(first, second)
+    finite = np.concatenate(choosing)
+    finite = finite[np.isfinite(finite)]
+    cuts = np.unique(np.quantile(finite, _CUTS, method="nearest")) if finite.size else np.zeros(1)
+
+    def bound(samples: tuple[Scores, Scores], cut: float) -> float:
+        # Half of the false alarms for each rate: a union bound, as the bound is wrong when either interval is.
+        inside, outside = (_rate(scores, cut, false_alarm / 2) for scores in samples)
+        return epsilon_of_rates(inside, outside, delta)
+
+    return bound(judging, float(max(cuts, key=lambda cut: bound(choosing, cut))))
 
 
 def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
@@ -179,18 +184,6 @@ def _divide(first: Scores, second: Scores) -> tuple[tuple[Scores, Scores], tuple
     places = [math.ceil(_CHOOSING * len(scores)) for scores in (first, second)]
     a, b = places
     return (first[:a], second[:b]), (first[a:], second[b:])
-
-
-def _best_cut(first: Scores, second: Scores, delta: float, false_alarm: float) -> float:
-    """The cut whose event {score >= cut}, or its complement, has the best bound on these samples."""
-    finite = np.concatenate([first, second])
-    finite = finite[np.isfinite(finite)]
-    cuts = np.unique(np.quantile(finite, _CUTS, method="nearest")) if finite.size else np.zeros(1)
-
-    def bound(cut: float) -> float:
-        return epsilon_of_rates(_rate(first, cut, false_alarm / 2), _rate(second, cut, false_alarm / 2), delta)
-
-    return float(max(cuts, key=bound))
 
 
 def _rate(scores: Scores, cut: float, miss: float) -> tuple[float, float]:

@@ -41,7 +41,12 @@ def block_case() -> Case:
     domain = PairDomain(5, None, torch.from_numpy(public))
 
     def table(mechanism: NoisyCounts) -> exact.Table:
-        counts = _all_counts(domain, public)
+        tree = hierarchy.pair_tree(hierarchy.public_tree(domain.nodes, public), public=public)
+        # The finest blocks that there are: all others are sums of these.
+        blocks = hierarchy.choose_blocks(tree, np.zeros(domain.nodes - 1, np.bool_))
+        ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
+        edges = (domain.unrank(torch.tensor(own, dtype=torch.int64)) for own in ranks)
+        counts = np.array([blocks.counts(own.numpy()) for own in edges])  # private edges, [graphs, blocks]
         levels = torch.arange(-40, 41 + int(counts.max()))
         each = [mechanism.log_likelihood(levels, torch.full_like(levels, c)).numpy() for c in range(counts.max() + 1)]
         probabilities: exact.Table = np.stack(each)[counts].transpose(0, 2, 1)
@@ -58,15 +63,6 @@ def block_case() -> Case:
         independent=True,
         complete=False,
     )
-
-
-def _all_counts(domain: PairDomain, public: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many private edges each block of every graph has, [graphs, blocks], in the finest blocks that there are."""
-    tree = hierarchy.pair_tree(hierarchy.public_tree(domain.nodes, public), public=public)
-    blocks = hierarchy.choose_blocks(tree, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
-    ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
-    edges = (domain.unrank(torch.tensor(own, dtype=torch.int64)) for own in ranks)
-    return np.array([blocks.counts(own.numpy()) for own in edges])
 
 
 def _block_scores(mechanism: NoisyCounts) -> sampled.Draw:
@@ -113,7 +109,11 @@ class TreeCase:
 
     @cached_property
     def world(self) -> World:
-        return _with_public(self.nodes) if self.public else _all_private(self.nodes)
+        if self.public:
+            return _with_public(self.nodes)
+        private, neighbours = neighbouring_graphs(self.nodes)
+        nobody = np.zeros((len(private), self.nodes), np.bool_)
+        return World(np.zeros_like(private), private, nobody, [None] * len(private), neighbours)
 
     def scores(self, epsilon: float | None = None) -> Table:
         """What the chain weighs trees by, [graphs, trees], if the tree may cost `epsilon`; default: what is claimed."""
@@ -127,8 +127,6 @@ class TreeCase:
         """Run the shipped chain on a graph and return which tree came out.
 
         Args:
-            graph: which of the case's graphs.
-            epsilon: the budget of the tree.
             randomness: where the steps come from.
         """
         world = self.world
@@ -191,9 +189,10 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     far = {k: max(apart / 2, _ROUNDING) for k, apart in moved.items()}
     # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
     delta = (1.0 + math.exp(case.epsilon)) * far[count]
+    worst = [exact.worst_ratio(table, case.world.neighbours) for table in tables.values()]
     claim = (
         f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
-        f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
+        f"worst ratio of any tree then: {_listed(worst, '.3g')}",
     )
     target = f"{case.name}, tree after {count:,} steps (exact)"
     if delta >= 1.0:
@@ -217,8 +216,6 @@ def audit_walks(
 
     Args:
         case, actual: as of `audit_limit`.
-        samples: trees of each graph.
-        seed: of the steps.
         false_alarm: the probability that a true claim is called broken.
     """
     law = Trees(case.nodes).law(case.scores())
@@ -248,16 +245,6 @@ def _after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
 
 def _listed(numbers: Iterable[float], spec: str) -> str:
     return "; ".join(format(number, spec) for number in numbers)
-
-
-def _worst(case: TreeCase, table: Table) -> float:
-    return exact.worst_ratio(table, case.world.neighbours)
-
-
-def _all_private(nodes: int) -> World:
-    private, neighbours = neighbouring_graphs(nodes)
-    nobody = np.zeros((len(private), nodes), np.bool_)
-    return World(np.zeros_like(private), private, nobody, [None] * len(private), neighbours)
 
 
 def _with_public(nodes: int) -> World:

@@ -213,7 +213,12 @@ def advise(
     # Five searches would take minutes, and each trust has another unit for epsilon.
     if trust is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
-    _refuse_numbers(epsilon, degree)
+    if epsilon is not None:
+        require_budget("--epsilon", epsilon, "nothing here")
+        if epsilon == float("inf"):
+            raise InputError("epsilon inf protects nothing", where="--epsilon", allowed="a finite number above 0")
+    if degree is not None and not 0 < degree < 1e6:
+        raise InputError(f"{degree!r} contacts", where="--degree", allowed="a number above 0")
     from graphveil.graphs import load_parts
     from graphveil.methods.advise.advice import advise as advice_for
     from graphveil.methods.advise.advice import all_trusts
@@ -242,15 +247,6 @@ def require_trust(trust: str) -> None:
     if trust not in TRUSTS:
         remedy = _NOBODY if trust == "nobody" else nearest(trust, TRUSTS)
         raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)
-
-
-def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
-    if epsilon is not None:
-        require_budget("--epsilon", epsilon, "nothing here")
-        if epsilon == float("inf"):
-            raise InputError("epsilon inf protects nothing", where="--epsilon", allowed="a finite number above 0")
-    if degree is not None and not 0 < degree < 1e6:
-        raise InputError(f"{degree!r} contacts", where="--degree", allowed="a number above 0")
 
 
 def request_of(data: str, graph: GraphParts, **fields: object) -> Request:

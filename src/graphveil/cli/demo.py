@@ -20,7 +20,6 @@ from graphveil.reports.base.words import CONTROL_MEANING, interval, lift_interva
 from graphveil.reports.demo import DATA
 
 if TYPE_CHECKING:
-    from graphveil.files.outputs import Output
     from graphveil.reports.demo.story import Story, Way
 
 
@@ -87,22 +86,17 @@ def table(story: Story) -> Table:
     for head, width in _COLUMNS.items():
         grid.add_column(head, max_width=width)
     for way in story.ways:
-        grid.add_row(*_cells(way), style="italic" if way.method == COUNTEREXAMPLE else "")
+        odd = way.method == COUNTEREXAMPLE
+        grid.add_row(
+            f"{'counterexample' if odd else way.trust}\n{way.method}",
+            f"{percent(way.accuracy.mean)}\n{interval(way.accuracy)}",
+            f"{percent(way.control_accuracy.mean)}\n{way.control}",
+            f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
+            f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
+            f"{way.unprotected.auc.mean:.2f}>{way.protected.auc.mean:.2f}\n{_ATTACKS[way.protected.name]}",
+            style="italic" if odd else "",
+        )
     return grid
-
-
-def _cells(way: Way) -> tuple[str, ...]:
-    from graphveil.reports.demo.story import COUNTEREXAMPLE
-
-    trust = "counterexample" if way.method == COUNTEREXAMPLE else way.trust
-    return (
-        f"{trust}\n{way.method}",
-        f"{percent(way.accuracy.mean)}\n{interval(way.accuracy)}",
-        f"{percent(way.control_accuracy.mean)}\n{way.control}",
-        f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
-        f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
-        f"{way.unprotected.auc.mean:.2f}>{way.protected.auc.mean:.2f}\n{_ATTACKS[way.protected.name]}",
-    )
 
 
 def counterexample(way: Way) -> str:
@@ -135,19 +129,14 @@ def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False)
 
     with new_output(out, default_folder(DATA, "demo", datetime.now()), say=complain) as output:
         choices.prepare("cpu", None)
-        _run(output, seed, as_json=as_json)
+        # Late: refusals need nothing that trains, attacks or draws.
+        from graphveil.graphs import load_plain
+        from graphveil.reports.demo.story import ROOM, tell, write
 
-
-def _run(output: Output, seed: int, *, as_json: bool) -> None:
-
-    # Late: refusals need nothing that trains, attacks or draws.
-    from graphveil.graphs import load_plain
-    from graphveil.reports.demo.story import ROOM, tell, write
-
-    with working() as progress:
-        graph = load_plain(DATA)
-        choices.settle_threads(None, graph)
-        output.reserve(ROOM)
-        story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
-        answer = output.write(lambda path: write(story, path))
-    emit(answer, as_json=as_json, screen=lambda: screen_of(story, output.path))
+        with working() as progress:
+            graph = load_plain(DATA)
+            choices.settle_threads(None, graph)
+            output.reserve(ROOM)
+            story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
+            answer = output.write(lambda path: write(story, path))
+        emit(answer, as_json=as_json, screen=lambda: screen_of(story, output.path))

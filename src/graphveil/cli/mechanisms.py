@@ -187,7 +187,10 @@ def scores(
     as_json: options.Json = False,
 ) -> None:
     """Compute budget shares for feature-rr from public rows: how important and how sensitive each feature is."""
-    columns = () if sensitive is None else _columns(sensitive)
+    try:
+        columns = () if sensitive is None else tuple(int(part) for part in sensitive.split(","))
+    except ValueError:
+        raise InputError(f"{sensitive!r}", where="--sensitive", allowed="numbers of columns, such as 0,3") from None
     if out.exists():
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
 
@@ -212,10 +215,3 @@ def scores(
     least, most = min(result.shares), max(result.shares)
     facts = {"file": str(out), "from": result.note, "shares": f"{least:.3g} to {most:.3g}", "stamp": result.stamp}
     emit(answer, as_json=as_json, screen=lambda: tables.described(facts))
-
-
-def _columns(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"{text!r}", where="--sensitive", allowed="numbers of columns, such as 0,3") from None

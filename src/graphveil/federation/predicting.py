@@ -41,7 +41,7 @@ PREDICTIONS = "predictions"
 def folder_of(folder: Path, name: str) -> Path:
     """Return the folder of a prediction in a party's folder; InputError for a name that is none."""
     if not NAME.fullmatch(name):
-        raise InputError(f"name {name!r}", allowed=NAMES)
+        raise InputError(f"name is {name!r}", allowed=NAMES)
     return folder / PREDICTIONS / name
 
 

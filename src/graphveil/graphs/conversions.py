@@ -71,7 +71,14 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
         >>> graph.edge_index.tolist()
         [[0, 1], [1, 0]]
     """
-    _refuse_other_data(data)
+    if hasattr(data, "node_types"):
+        raise InputError("data has several kinds of nodes", where="from_pyg", remedy="call data.to_homogeneous()")
+    for name, remedy in (
+        ("x", "set data.x to the features [n, d]"),
+        ("edge_index", "set data.edge_index to the edges [2, E], before ToSparseTensor if that is used"),
+    ):
+        if getattr(data, name, None) is None:
+            raise DataError(f"data has no {name}", where="from_pyg", remedy=remedy)
     schema = schema if schema is not None or declared else getattr(data, "schema", None)
     facts, notes = declaration_of("from_pyg(data", schema, declared, binary=is_binary(data.x))
     x, changes = read_features(data.x, facts)
@@ -273,17 +280,6 @@ def object_graph(data: object, schema: GraphSchema | None = None) -> Graph:
     )
 
 
-def _refuse_other_data(data: object) -> None:
-    if hasattr(data, "node_types"):
-        raise InputError("data has several kinds of nodes", where="from_pyg", remedy="call data.to_homogeneous()")
-    for name, remedy in (
-        ("x", "set data.x to the features [n, d]"),
-        ("edge_index", "set data.edge_index to the edges [2, E], before ToSparseTensor if that is used"),
-    ):
-        if getattr(data, name, None) is None:
-            raise DataError(f"data has no {name}", where="from_pyg", remedy=remedy)
-
-
 def _schema(
     schema: GraphSchema | None, facts: Declaration, dimension: int, name: str, notes: tuple[str, ...]
 ) -> GraphSchema:
@@ -330,26 +326,21 @@ def _node_table(
         if any(name in values for values in node_values):
             columns[name] = [values.get(name) for values in node_values]
     if isinstance(features, str):
-        matrix = _vectors(features, node_values, names)
+        rows: list[np.ndarray] = []
+        for name, values in zip(names, node_values, strict=True):
+            row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
+            if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
+                what, allowed = f"{features} is not such a list", "a list of numbers, equally long for every node"
+                remedy = "if features are several attributes, name them: features=[...]"
+                raise DataError(what, where=f"node {name!r}", allowed=allowed, remedy=remedy)
+            rows.append(row)
+        matrix = np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
         wide = [f"{features}[{place}]" for place in range(matrix.shape[1])]
         columns.update({name: matrix[:, place] for place, name in enumerate(wide)})
     else:
         wide = list(features)
         columns.update({name: [values.get(name) for values in node_values] for name in wide})
     return columns_table(columns, "nodes", [f"node {name!r}" for name in names]), wide
-
-
-def _vectors(features: str, node_values: Sequence[Mapping[str, object]], names: Sequence[str]) -> np.ndarray:
-    """The lists of numbers that the nodes hold under one name, as a matrix."""
-    rows: list[np.ndarray] = []
-    for name, values in zip(names, node_values, strict=True):
-        row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
-        if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
-            allowed = "a list of numbers, equally long for every node"
-            remedy = "if features are several attributes, name them: features=[...]"
-            raise DataError(f"{features} is not such a list", where=f"node {name!r}", allowed=allowed, remedy=remedy)
-        rows.append(row)
-    return np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
 
 
 def _edge_table(graph: networkx.Graph[Any], public: str | None) -> Table:

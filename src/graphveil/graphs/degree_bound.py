@@ -69,7 +69,7 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     Raises:
         InputError: degree is below 1, or an edge names a node that does not exist.
     """
-    _require(degree)
+    require_whole(1, degree=degree)
     source, target = _distinct(edge_index, num_nodes)
     # A rank that looked at other edges would pass one node's change on to others' lists.
     order = _by_list(source, _hash(source, target, salt), num_nodes)
@@ -94,7 +94,7 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
         InputError: some node has more edges (the message does not say which, nor how many), degree is below 1, or an
             edge names a node that does not exist.
     """
-    _require(degree)
+    require_whole(1, degree=degree)
     source, target = _distinct(edge_index, num_nodes)
     for ends in (source, target):
         # Neither who nor how many: the message is read by people who may not know degrees.
@@ -137,7 +137,3 @@ def _hash(source: np.ndarray, target: np.ndarray, salt: int) -> np.ndarray:
 
 def _bounded(source: np.ndarray, target: np.ndarray, degree: int, rule: Rule) -> BoundedEdges:
     return BoundedEdges(torch.from_numpy(np.stack([source, target])), degree, rule)
-
-
-def _require(degree: int) -> None:
-    require_whole(1, degree=degree)

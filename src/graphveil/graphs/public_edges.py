@@ -35,27 +35,22 @@ def read_truth(table: Table, column: str) -> np.ndarray:
     """
     truths = np.empty(table.rows, np.int8)
     for block in Blocks(table.rows, _STEP):
-        truths[block.rows] = _truths(table.part(column, block))
+        cells = table.part(column, block)
+        if cells.dtype != polars.Boolean:
+            text = cells.cast(polars.String).str.strip_chars().str.to_lowercase()
+            words = {**dict.fromkeys(["true", "1", "yes"], True), **dict.fromkeys(["false", "0", "no"], False)}
+            cells = text.replace_strict(words, default=None, return_dtype=polars.Boolean)
+        truths[block.rows] = cells.cast(polars.Int8).fill_null(_NEITHER).to_numpy()
     if (truths == _NEITHER).any():
         row = int((truths == _NEITHER).argmax())
         raise table.fault(row, "{column} is {value}", column, "true or false in every row")
     return truths.view(np.bool_)
 
 
-def _truths(cells: polars.Series) -> np.ndarray:
-    if cells.dtype != polars.Boolean:
-        text = cells.cast(polars.String).str.strip_chars().str.to_lowercase()
-        words = {**dict.fromkeys(["true", "1", "yes"], True), **dict.fromkeys(["false", "0", "no"], False)}
-        cells = text.replace_strict(words, default=None, return_dtype=polars.Boolean)
-    truths: np.ndarray = cells.cast(polars.Int8).fill_null(_NEITHER).to_numpy()
-    return truths
-
-
 def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
     """Return which rows of the edges file are public, bool [rows].
 
     Args:
-        table: the edges file.
         column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
         directed: whether an edge stands in one direction only.

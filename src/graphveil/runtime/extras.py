@@ -11,8 +11,6 @@ def require_packages(extra: str, *packages: str, where: str) -> None:
     """Refuse to go on without some packages; they are looked for and not loaded, which takes seconds.
 
     Args:
-        extra: that installs them.
-        packages: their names.
         where: what needs them, in the message.
 
     Raises:

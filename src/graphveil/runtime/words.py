@@ -19,7 +19,7 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else before + space + _PLURALS.get(last, f'{last}s')}"
 
 
-_PLURALS = {"person": "people", "entry": "entries"}
+_PLURALS = {"person": "people", "entry": "entries", "query": "queries", "class": "classes"}
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -114,7 +114,10 @@ class Gate:
         is_page = reads and (path == "/" or path.startswith("/assets/"))
         # Also what only reads: a page at another port of this machine is sent with the cookie.
         if not is_page:
-            _require_own_origin(scope)
+            origin, site = _header(headers, b"origin"), _header(headers, b"sec-fetch-site")
+            own = f"{scope['scheme']}://{_header(headers, b'host')}"
+            if origin not in (None, own) or site not in (None, "none", "same-origin"):
+                raise Refusal("forbidden", "a request from another page")
         if session is None and not is_page and (method, path) != ("POST", "/api/session"):
             raise Refusal("not-admitted", "open the link that graphveil studio printed")
         if session is not None and not reads and path != "/api/session":
@@ -122,7 +125,10 @@ class Gate:
             if not hmac.compare_digest(token.encode(), csrf_of(session).encode()):
                 raise Refusal("forbidden", "a request without the page's own header X-CSRF-Token")
         if not reads and not path.startswith("/api/tables/"):
-            _require_small(headers)
+            length = _header(headers, b"content-length") or "0"
+            # In chunks no size is declared, and the framework reads a body of any size to its end.
+            if _header(headers, b"transfer-encoding") is not None or not length.isdecimal() or int(length) > LARGEST:
+                raise Refusal("too-large", f"a request of more than {LARGEST:,} bytes, or of no declared size")
         return session
 
 
@@ -150,20 +156,6 @@ async def refuse(refusal: Refusal, send: Send) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _require_own_origin(scope: Scope) -> None:
-    origin, host = _header(scope["headers"], b"origin"), _header(scope["headers"], b"host")
-    site = _header(scope["headers"], b"sec-fetch-site")
-    if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in (None, "none", "same-origin"):
-        raise Refusal("forbidden", "a request from another page")
-
-
-def _require_small(headers: Collection[tuple[bytes, bytes]]) -> None:
-    length = _header(headers, b"content-length") or "0"
-    # In chunks no size is declared, and the framework reads a body of any size to its end.
-    if _header(headers, b"transfer-encoding") is not None or not length.isdecimal() or int(length) > LARGEST:
-        raise Refusal("too-large", f"a request of more than {LARGEST:,} bytes, or of no declared size")
 
 
 def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,7 +62,6 @@ def choices(root: str, data_root: Path | None) -> Choices:
 
     Args:
         root: the name of the studio's folder.
-        data_root: where named sets lie.
     """
     return Choices(
         root=root,
@@ -101,9 +101,6 @@ def _setting(key: str, option: Option) -> SettingOf:
         # Not every method has every unit: its own words name those that it has.
         allowed = tuple(name for name in allowed if name in re.findall(r"[\w-]+", option.help))
     allowed = ("true", "false") if option.type is bool else allowed
-    return SettingOf(key=key, default=_finite(option.default), allowed=list(allowed), help=option.help)
-
-
-def _finite(value: float | str | None) -> float | str | None:
     # JSON has no infinity.
-    return str(value) if isinstance(value, float) and abs(value) == float("inf") else value
+    default = str(option.default) if option.default in (math.inf, -math.inf) else option.default
+    return SettingOf(key=key, default=default, allowed=list(allowed), help=option.help)

@@ -48,7 +48,6 @@ class Commands:
         """Return the words of a query or a job.
 
         Args:
-            command: which.
             work: the request; Refusal: it is not complete, or names what does not exist.
             out: the folder that it writes, see `out_of`.
         """

@@ -8,6 +8,7 @@ system takes away however the process ends.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -19,16 +20,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from graphveil.studio import runner
+from graphveil.studio.models import Progress
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import STATE, Root
-from graphveil.studio.store import Job, State, Store
+from graphveil.studio.store import OPEN, Job, State, Store
 
 #: The command. Without -P a file of the root, where it runs, could take the place of any library.
 PROGRAM: Final = (sys.executable, "-P", "-m", "graphveil")
@@ -46,6 +48,8 @@ _THREADS: Final = (
     *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"),
 )
 _INTERRUPTED: Final = 130
+#: Seconds between two looks at the progress of a job.
+_LOOKS: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -306,3 +310,53 @@ def _is_locked(folder: Path, seconds: float) -> bool:
     finally:
         os.close(file)
     return False
+
+
+async def events(job: Callable[[], Job], folder: Path) -> AsyncIterator[str]:
+    """Yield a job's progress as server-sent events until it has ended; a page that lost the line begins anew.
+
+    Of `progress` the last line that there is, `state` last of all.
+    """
+    state, after = "", 0
+    while True:
+        # First the state: what a command wrote before it ended is then read below.
+        present = await asyncio.to_thread(job)
+        text = await asyncio.to_thread(_lines_after, folder, after)
+        lines = text.split(b"\n")[:-1]
+        for line in lines:
+            after += len(line) + 1
+        if lines and (progress := _progress(lines[-1])) is not None:
+            yield _event("progress", progress.model_dump_json())
+        if present.state != state:
+            state = present.state
+            yield _event("state", json.dumps({"state": state}))
+        if state not in OPEN:
+            return
+        await asyncio.sleep(_LOOKS)
+
+
+def _event(name: str, data: str) -> str:
+    return f"event: {name}\ndata: {data}\n\n"
+
+
+def _progress(line: bytes) -> Progress | None:
+    try:
+        content = json.loads(line)
+        epsilon = content["epsilon"]
+        return Progress(
+            stage=content["stage"],
+            done=content["done"],
+            total=content["total"],
+            epsilon=epsilon if isinstance(epsilon, float | int) else None,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _lines_after(folder: Path, start: int) -> bytes:
+    try:
+        with (folder / "progress.jsonl").open("rb") as file:
+            file.seek(start)
+            return file.read(1 << 20)
+    except OSError:
+        return b""

@@ -189,6 +189,7 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
     places = (
         [picture.places[node] for node in order] if is_open else _by_class([picture.predicted[node] for node in order])
     )
+    index = {int(node): place for place, node in enumerate(order)}
     return Graph(
         total=picture.total,
         classes=list(picture.classes),
@@ -196,7 +197,10 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
             _node(picture, int(node), place, hides_labels=hides_labels, hides_parts=bool(private))
             for node, place in zip(order, places, strict=True)
         ],
-        edges=[Edges(kind=kind, pairs=_among(pairs, order)) for kind, pairs in kinds.items()],
+        edges=[
+            Edges(kind=kind, pairs=[(index[u], index[v]) for u, v in pairs if u in index and v in index])
+            for kind, pairs in kinds.items()
+        ],
         left_out=_left_out(picture, not is_open, hides_labels, len(order)),
     )
 
@@ -211,11 +215,6 @@ def _node(picture: Picture, node: int, place: tuple[int, int], *, hides_labels: 
         right=None if label is None else label == picture.predicted[node],
         part=None if hides_parts or not picture.parts else picture.parts[node],
     )
-
-
-def _among(pairs: Sequence[tuple[int, int]], order: np.ndarray) -> list[tuple[int, int]]:
-    place = {int(node): index for index, node in enumerate(order)}
-    return [(place[first], place[second]) for first, second in pairs if first in place and second in place]
 
 
 def _by_class(predicted: Sequence[int]) -> list[tuple[int, int]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +24,9 @@ Kind: TypeAlias = Literal["run", "release", "federation", "collection"]
 STATE: Final = ".graphveil-studio"
 RUNS: Final = "runs"
 TABLES: Final = (".csv", ".parquet")
+#: Bytes of a table that a page sends, and its name.
+_LARGEST_TABLE: Final = 2 << 30
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: How deep folders are looked for, and how many are listed.
 _DEPTH, _MOST = 5, 2_000
 #: Finished work: kind -> the file by which a folder is known; the first that is there counts.
@@ -144,7 +149,16 @@ class Root:
         return [source for folder in self._folders() if (source := self._source(folder)) is not None]
 
     def finished(self) -> list[Finished]:
-        return [work for folder in self._folders() if (work := self._finished(folder)) is not None]
+        every = []
+        for folder in self._folders():
+            kind = self.kind(folder)
+            if kind is not None:
+                file = MARKS[kind]
+                facts = object_in(folder / file) if file.endswith(".json") else {}
+                modified = datetime.fromtimestamp((folder / file).stat().st_mtime, UTC).isoformat(timespec="seconds")
+                method, data = (str(facts.get(name, ""))[:200] for name in ("method", "data"))
+                every.append(Finished(self.relative(folder), kind, method, data, modified))
+        return every
 
     def _folders(self) -> Iterator[Path]:
         """Yield visible folders, without what lies inside of finished work; links are not followed."""
@@ -168,16 +182,6 @@ class Root:
             return Source(place, "broken", files, error=error)
         toml = read_text(folder / DECLARATION, largest=LARGEST_TOML)
         return Source(place, "declared", files, list(declared.private), toml=toml)
-
-    def _finished(self, folder: Path) -> Finished | None:
-        kind = self.kind(folder)
-        if kind is None:
-            return None
-        file = MARKS[kind]
-        facts = object_in(folder / file) if file.endswith(".json") else {}
-        modified = datetime.fromtimestamp((folder / file).stat().st_mtime, UTC).isoformat(timespec="seconds")
-        method, data = (str(facts.get(name, ""))[:200] for name in ("method", "data"))
-        return Finished(self.relative(folder), kind, method, data, modified)
 
 
 def declaration_of(folder: Path) -> tuple[Declaration | None, str | None]:
@@ -210,3 +214,32 @@ def _inside(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if _is_plain(path.name) and not path.is_symlink())
     except OSError:
         return []
+
+
+async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[bytes]) -> int:
+    """Write the parts of a table into a folder, which is made where it is absent, and return how many bytes it has.
+
+    Streamed to a new file, whole or not at all, for its owner alone.
+    Refusal: the name is no table's or is used, or the table is too large.
+    """
+    place = root.path(folder)
+    if _NAME.fullmatch(name) is None or Path(name).suffix not in TABLES:
+        raise Refusal("bad-path", f"{name[:80]!r} is no table: its name ends in {' or '.join(TABLES)}")
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    size = 0
+    # Beside queries, where the next studio removes what a killed one left.
+    with tempfile.NamedTemporaryFile(dir=root.scratch) as partial:
+        async for part in parts:
+            size += len(part)
+            if size > _LARGEST_TABLE:
+                raise Refusal("too-large", f"more than {_LARGEST_TABLE:,} bytes: copy the file into the folder by hand")
+            partial.write(part)
+        partial.flush()
+        os.fsync(partial.fileno())
+        try:
+            # A link and no renaming: it fails where the name is used.
+            with root.inside(place) as number:
+                os.link(partial.name, name, dst_dir_fd=number)
+        except FileExistsError:
+            raise Refusal("used", f"{folder}/{name} is there already, and is never overwritten") from None
+    return size

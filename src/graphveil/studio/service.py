@@ -31,12 +31,11 @@ from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
 from graphveil.studio.commands import SPENDING, Commands, line_of
-from graphveil.studio.events import events
-from graphveil.studio.jobs import Jobs, ended_in, warnings_in
+from graphveil.studio.jobs import Jobs, ended_in, events, warnings_in
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
+from graphveil.studio.root import store_table
 from graphveil.studio.store import OPEN, Job
-from graphveil.studio.tables import store_table
 
 Text = Annotated[str, Body(embed=True, max_length=1_000)]
 Facts = Annotated[models.Content, Body()]
@@ -95,7 +94,11 @@ class Studio:
         for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception, 400):
             app.add_exception_handler(kind, self._refuse)
         for route, answer in self._routes().items():
-            _add(app.router, route, answer)
+            method, path = route.split()
+            how, responses = dict(_OTHERWISE.get(route, {})), dict(_PROBLEMS)
+            if "content" in how:
+                responses[200] = {"content": how.pop("content")}
+            app.router.add_api_route(path, answer, methods=[method], responses=responses, **how)
         app.get("/openapi.json", include_in_schema=False, response_model=None)(cache(app.openapi))
         return app
 
@@ -177,10 +180,6 @@ class Studio:
             answered.rehearsal = self._commands.rehearsal(query, datetime.now())
         return answered
 
-    def _priced(self, start: models.Start) -> str | None:
-        """Return what a job would spend, in the library's words; None for nothing."""
-        return price_of(start, self.jobs.query(self._commands.plan(start))) if start.job in SPENDING else None
-
     def _start(self, start: models.Start) -> models.JobOf:
         return self._begun(start, self._out(start))
 
@@ -188,7 +187,9 @@ class Studio:
         words = self._commands.words(start.job, start, out)
         stamps = None if start.price is None else self.jobs.stamps(words)
         # Planned again: what a page says of prices is not believed.
-        if start.price != (price := self._priced(start)):
+        plan = self.jobs.query(self._commands.plan(start)) if start.job in SPENDING else None
+        price = None if plan is None else price_of(start, plan)
+        if start.price != price:
             raise Refusal("other-price", f"the button did not name this price: {price}")
         request = start.model_dump(mode="json", exclude_unset=True)
         return self._described(self.jobs.submit(start.job, request, words, out, stamps))
@@ -322,15 +323,6 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Problem} for status in sorted({*STATUS.values()})
 }
-
-
-def _add(routes: APIRouter, route: str, answer: Callable[..., Any]) -> None:
-    method, path = route.split()
-    how = dict(_OTHERWISE.get(route, {}))
-    responses = dict(_PROBLEMS)
-    if "content" in how:
-        responses[200] = {"content": how.pop("content")}
-    routes.add_api_route(path, answer, methods=[method], responses=responses, **how)
 
 
 def _unknown(_: Request, __: Exception) -> Response:

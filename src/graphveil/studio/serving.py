@@ -37,7 +37,6 @@ def serve(
     Args:
         folder: below which everything lies that a page may name.
         place: where it listens.
-        limits: of its jobs.
         data_root: where named sets lie; None: where commands look by themselves.
         started: called with the address, whose fragment holds the token, the folder, and a page that leads there.
 

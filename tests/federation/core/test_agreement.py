@@ -129,7 +129,7 @@ def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) ->
         ("range = [0.0, 1.0]", "range = [0.0, inf]", "range is 0 to inf"),
         ('classes = ["no", "yes"]', 'classes = "no"', "classes is 'no'"),
         ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "class names are not distinct"),
-        ("epochs = 5", 'epochs = "5"', "setting epochs is '5'; allowed: a whole number"),
+        ("epochs = 5", 'epochs = "5"', "epochs is '5'; allowed: a whole number"),
         ('role = "holder"', 'role = "guest"', "is not known"),
         ('name = "shop"', 'name = "bank"', "names another party"),
         ('name = "shop"', 'name = "../shop"', "allowed: up to 40 letters"),

@@ -89,7 +89,7 @@ def test_what_is_no_prediction_is_refused(tmp_path: Path) -> None:
     bank = federation(tmp_path) / "bank"
     with pytest.raises(DataError, match=r"predictions.may: no message has been sent from here"):
         verified(bank, prediction="may")
-    with pytest.raises(InputError, match=r"name '\.\./bank'"):
+    with pytest.raises(InputError, match=r"name is '\.\./bank'"):
         verified(bank, prediction="../bank")
 
 

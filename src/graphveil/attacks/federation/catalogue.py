@@ -78,8 +78,6 @@ def simulated(
 
     Args:
         holdings: what each holder has, rows in one order.
-        randomness: of shares and noise.
-        seed: of weights.
         name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
 
     Raises:
@@ -102,7 +100,6 @@ def attack_federation(
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
         nodes: among how many people's pairs pairs are judged.
-        seed: of the adversary's draws.
     """
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)
@@ -123,7 +120,6 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
 
     Args:
         recorded: of mode "shared-linear".
-        randomness: of the noise.
     """
     view, setting = recorded.view(recorded.setting.server), recorded.setting
     gram = {name: recorded.start[name]["gram"] for name in setting.names}

@@ -107,7 +107,6 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
 
     Args:
         view, recorded, victim: as of `feature_recovery`.
-        nodes: among how many people.
 
     Raises:
         InputError: fewer than ten people, or rows that are all alike.
@@ -200,14 +199,8 @@ def solve_likenesses(view: View) -> Tensor | None:
     return moved @ torch.linalg.pinv(a, rtol=_SMALLEST) if full else similarities_of(steps)
 
 
-def _similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
-    """Return X X^T [n, n] from layers [n, h] of consecutive rounds of plain descent and their slopes."""
-    moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
-    return similarities_of(list(zip(moved, slopes, strict=False)))
-
-
 def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """Return the same from how far each layer moved, over the rate, and by which slope."""
+    """Return X X^T [n, n] from how far each layer of plain descent moved, over the rate, and by which slope."""
     d = torch.cat([moved for moved, _ in steps], dim=1)
     middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
     # Symmetrised first, as G^T X X^T G is: rounding leaves a part that is not, and the inverse would blow it up.
@@ -321,10 +314,12 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
         h, own_products = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
             slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]
-            return _similarities(h, slopes, view.setting.training.shared_rate) - own_products, "slopes in the clear"
-        spread = (
-            2 * view.setting.model.width / (view.setting.columns + view.setting.model.width)
-        )  # E[W W^T] of initial weights
+            rate = view.setting.training.shared_rate
+            moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
+            steps = list(zip(moved, slopes, strict=False))
+            return similarities_of(steps) - own_products, "slopes in the clear"
+        width = view.setting.model.width
+        spread = 2 * width / (view.setting.columns + width)  # E[W W^T] of initial weights
         return _inner(h[0]) / spread - own_products, "the first opened layer"
     solved = unmask_features(view, victim)
     if solved is not None:

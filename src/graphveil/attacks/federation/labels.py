@@ -69,6 +69,8 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     limit, target = limit_of_labels(view), f"which training nodes have the same label, by {view.party}"
     # The control is judged like the attack: what the party knew before any gradient came is no leak of the labels.
     without = judge("control", target, *control, limit=limit, seed=seed)
+    sent = "labelled-rows" in view.setting.mode.sent
+    announced = ("all parties are sent who trains and who validates",) if sent else ()
     result = judge(
         "label-inference",
         target,
@@ -78,7 +80,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
         baseline=without.auc.mean,
         baseline_note="embeddings of the first round" if view.is_server else "own features and edges",
         figures=figures,
-        notes=("pairs share nodes: intervals are somewhat too narrow", *_announced(view)),
+        notes=("pairs share nodes: intervals are somewhat too narrow", *announced),
     )
     # epsilon bounds a likelihood ratio: applied to what the control finds already, since features speak of labels too.
     return replace(result, limit=limit.tpr(max(FALSE_ALARMS, without.tpr_at_1_fpr.mean)))
@@ -141,7 +143,6 @@ def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
 
     Args:
         parts: float64 [n, .] each.
-        rows: which ones.
     """
     if not parts:
         return torch.zeros(rows, 1, dtype=torch.float64)
@@ -154,7 +155,6 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
 
     Args:
         rows: float [m, .].
-        seed: of the starts.
     """
     different = len(torch.unique(rows, dim=0))
     # Never more groups than different rows: k-means would fill the rest with empty ones and warn.
@@ -182,8 +182,3 @@ def limit_of_labels(view: View) -> Limit:
     if mode.opens_hidden or (mode.opens_sum and not view.is_server):
         return nothing("what is made of gradients reaches holders as shares, which no epsilon bounds")
     return nothing("epsilon_y is inf: labels are not protected")
-
-
-def _announced(view: View) -> tuple[str, ...]:
-    announced = "labelled-rows" in view.setting.mode.sent
-    return ("all parties are sent who trains and who validates",) if announced else ()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -174,7 +174,8 @@ class View:
         rounds = sorted({m.round for m in opened})
         # By sender: a holder's own share went to each of the others and stands here several times, but counts once.
         shares = [{m.sender: m.body for m in opened if m.round == number} for number in rounds]
-        return [_opened(list(parts.values()), self.setting) for parts in shares]
+        scale = 2.0 ** (-2 * self.setting.protocol.bits)
+        return [torch.stack([*parts.values()]).sum(dim=0).double() * scale for parts in shares]
 
     def shares_of_a(self, round: int) -> dict[str, Tensor]:
         """Return what the server of mode shared-linear knows of each holder's share of A in a round, words [t, h]."""
@@ -237,8 +238,11 @@ class Recorded:
         own = tuple(m for m in self._opened_messages() if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes
         holding = self.holdings.get(party)
-        weights = self._weights() if naive and holding is not None else {}
-        slopes = self._slopes() if naive and holding is not None else {}
+        weights: dict[str, tuple[Tensor, ...]] = {}
+        slopes: dict[str, tuple[Tensor, ...]] = {}
+        if naive and holding is not None:
+            weights = self._weights()
+            slopes = {name: tuple(state["first/pull"] for state in each) for name, each in self.states.items()}
         return View(party, self.setting, holding, nodes, own, weights, slopes)
 
     def _opened_messages(self) -> Iterator[Message]:
@@ -280,9 +284,6 @@ class Recorded:
                 shares = [state[f"first/shares/{name}"] for state in states]
                 weights[name].append(torch.stack(shares).sum(dim=0).double() * 2.0**-self.setting.protocol.bits)
         return {name: tuple(each) for name, each in weights.items()}
-
-    def _slopes(self) -> dict[str, tuple[Tensor, ...]]:
-        return {name: tuple(state["first/pull"] for state in each) for name, each in self.states.items()}
 
 
 def record(
@@ -363,7 +364,3 @@ def _with_new_head(holding: Holding) -> Holding:
     """A label head remembers its run."""
     head = holding.head
     return holding if head is None else replace(holding, head=LabelHead(head.labels, head.train, head.val, head.test))
-
-
-def _opened(shares: Sequence[Tensor], setting: Setting) -> Tensor:
-    return torch.stack(list(shares)).sum(dim=0).double() * 2.0 ** (-2 * setting.protocol.bits)

@@ -30,6 +30,7 @@ from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
+from graphveil.runtime.words import count_of
 
 _EPSILON, _DELTA, _ROUNDS, _COLUMNS, _CLIP = 2.0, 1e-4, 3, 4, 0.5
 _SAMPLES: Final = 40_000
@@ -123,7 +124,8 @@ def audit_uniform(
             seen = np.bincount((numbers >> np.uint64(shift) & np.uint64(_CELLS - 1)).astype(np.int64), minlength=_CELLS)
             if uneven(seen, level):
                 findings.append(f"{name}: the {place} four bits are not uniform")
-    notes = (f"{count:,} masked numbers in {len(words)} streams, each to one reader; exact tests of eight bits",)
+    amount = f"{count_of(count, 'masked number')} in {count_of(len(words), 'stream')}"
+    notes = (f"{amount}, each to one reader; exact tests of eight bits",)
     return judge(target, 0.0, 0.0, 0.0, false_alarm, notes=notes, findings=tuple(findings))
 
 
@@ -137,7 +139,6 @@ def uneven(counts: np.ndarray, level: float) -> bool:
 
     Args:
         counts: of each cell, int64.
-        level: the chance.
     """
     cells, words = len(counts), int(counts.sum())
     tails = np.minimum(stats.binom.cdf(counts, words, 1 / cells), stats.binom.sf(counts - 1, words, 1 / cells))

@@ -21,7 +21,7 @@ from graphveil.audit.federation.cases import audit_uniform
 from graphveil.audit.verdict import Audit
 from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape, hide
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.privacy import Randomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 
 #: Not a multiple of the 8 rows of a leaf.
 _NODES: Final = 61
@@ -49,7 +49,10 @@ def audit_matrix(*, seed: int = 0) -> Audit:
     words: dict[str, list[Tensor]] = {}
     for reader, _ in itertools.product((0, 1), range(_TIMES)):
         own = MaskKey.fresh(randomness)
-        views = {name: _hidden(matrix, shape, reader, own, randomness) for name, matrix in _matrices().items()}
+        views = {}
+        for name, matrix in _matrices().items():
+            new = MaskKey.fresh(randomness)
+            views[name] = HiddenMatrix(shape, reader, own, hide(matrix, shape, (new, own) if reader else (own, new)))
         for name, view in views.items():
             share = torch.cat([rows for _, rows in view.blocks()])
             entries = _matrices()[name].tocoo()
@@ -72,10 +75,3 @@ def _matrices() -> dict[str, scipy.sparse.csr_array]:
             _NODES, dtype=np.int64, format="csr"
         )
     return walks
-
-
-def _hidden(
-    matrix: scipy.sparse.csr_array, shape: Shape, reader: int, own: MaskKey, randomness: Randomness
-) -> HiddenMatrix:
-    new = MaskKey.fresh(randomness)
-    return HiddenMatrix(shape, reader, own, hide(matrix, shape, (new, own) if reader else (own, new)))

@@ -53,7 +53,6 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
 
     Args:
         role: of the person, one of ROLES.
-        seed: of both runs' randomness.
         degree_bound: D; 0: connections are not read.
     """
     setting = Setting.of(
@@ -79,7 +78,10 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
             second=made_person(role),
             epsilon=setting.privacy.epsilon,
             delta=setting.privacy.delta,
-            outcome=_outcome,
+            outcome=lambda seen: (
+                {"number of messages and checkpoints": len(seen)}
+                | {f"step {n}": message for n, message in enumerate(seen)}
+            ),
             taps=taps,
         ),
         seed=seed,
@@ -117,7 +119,6 @@ class _Measured:
         """Measure how far a sum moved; the first that moved declares the whole training.
 
         Args:
-            answer: the first run's noisy sum.
             first, second: the sums of the two runs.
         """
         schedule = mechanism.schedule
@@ -179,8 +180,3 @@ def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any,
             seen.append((effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):
             seen.append((effect.round, dict(effect.state()), effect.epsilon))
-
-
-def _outcome(seen: Sequence[Any]) -> dict[str, object]:
-    """What may not differ between neighbours, by name."""
-    return {"number of messages and checkpoints": len(seen)} | {f"step {n}": message for n, message in enumerate(seen)}

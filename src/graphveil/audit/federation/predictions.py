@@ -65,7 +65,7 @@ from graphveil.federation.modes.linear_predict import rows_of
 from graphveil.federation.modes.programs import programs_of
 from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
 from graphveil.federation.predicting import People, digest_rows, predicting_program, predicting_server_program
-from graphveil.graphs import Graph, GraphSchema, make_graph, normalise_edges
+from graphveil.graphs import GraphSchema, make_graph, normalise_edges
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.runtime.words import count_of
 
@@ -429,22 +429,18 @@ def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed:
 
 def _by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[bytes]], seed: int) -> Run:
     """Make a prediction for whoever is new among these ids, given who was published in other predictions."""
-    setting, sources = finished.setting, sources_of(finished.setting, seed, seed)
+    setting, sources, nodes = finished.setting, sources_of(finished.setting, seed, seed), len(ids)
     server, programs = setting.server, dict[str, Any]()
     programs[server] = predicting_server_program(RunContext(server, setting, sources[server]), finished.states[server])
     for name, holding in _joined_holdings(setting).items():
         salt = name.encode().ljust(32)
         state = {"people": digests_of([str(n) for n in range(NODES)], salt), "people/salt": as_message(salt)}
-        people = People(_graph(holding, len(ids)), ids, {**finished.states[name], **state}, published.get(name, set()))
+        x = torch.as_tensor(holding.features)[:nodes].float()
+        pairs = holding.edge_index[:, (holding.edge_index < nodes).all(dim=0)]
+        edges, _ = normalise_edges(pairs[0].numpy(), pairs[1].numpy(), nodes, directed=False)
+        schema = GraphSchema("people", x.shape[1], 0.0, 1.0, ("a", "b"), directed=False, source="made for an audit")
+        graph = make_graph(x, edges, torch.zeros(nodes, dtype=torch.int64), schema)
+        people = People(graph, ids, {**finished.states[name], **state}, published.get(name, set()))
         context = RunContext(name, setting, sources[name])
         programs[name] = predicting_program(context, people, memory={}, progress=lambda step: None)
     return recorded(programs, finished.run.head)
-
-
-def _graph(holding: Holding, nodes: int) -> Graph:
-    """Return a holder's folder of so many people, as a graph."""
-    x = torch.as_tensor(holding.features)[:nodes].float()
-    pairs = holding.edge_index[:, (holding.edge_index < nodes).all(dim=0)]
-    edges, _ = normalise_edges(pairs[0].numpy(), pairs[1].numpy(), nodes, directed=False)
-    schema = GraphSchema("people", x.shape[1], 0.0, 1.0, ("a", "b"), directed=False, source="made for an audit")
-    return make_graph(x, edges, torch.zeros(nodes, dtype=torch.int64), schema)

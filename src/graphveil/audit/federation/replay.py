@@ -62,7 +62,14 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     units = len(setting.members) if setting.mode.opens_layer else 1
     spent = units * setting.privacy.epsilon, setting.privacy.delta
     audit = _replayed(setting, shares, "features", spent, hidden | _OPENED.intersection(setting.mode.sent), seed)
-    return _with_opened(audit, shares.moved(setting))
+    own, rest = shares.moved(setting)
+    if own == 0.0:
+        return audit
+    findings = [f"an opened row moved by {own:.4g} C, more than 2 C"] if own > 2.0 else []
+    findings += [f"the opened row of another person moved by {rest:.4g} C"] if rest > _ROUNDING else []
+    note = f"the opened row moved by {own:.4f} C of 2 C, others by {rest:.1g} C of rounding"
+    verdict = "broken" if findings else audit.verdict
+    return replace(audit, verdict=verdict, notes=(*findings, *audit.notes, note))
 
 
 def audit_label(mode: str, *, seed: int = 0) -> Audit:
@@ -252,17 +259,6 @@ def _outcome(run: Run, hidden: set[str]) -> dict[str, Any]:
         # The person's own are made of what the label holder is shown.
         predictions = predictions[:PERSON]
     return outcome | {"predictions": predictions, "history": tuple(run.head.history)}
-
-
-def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
-    own, rest = moved
-    if own == 0.0:
-        return audit
-    findings = [f"an opened row moved by {own:.4g} C, more than 2 C"] if own > 2.0 else []
-    findings += [f"the opened row of another person moved by {rest:.4g} C"] if rest > _ROUNDING else []
-    note = f"the opened row moved by {own:.4f} C of 2 C, others by {rest:.1g} C of rounding"
-    verdict = "broken" if findings else audit.verdict
-    return replace(audit, verdict=verdict, notes=(*findings, *audit.notes, note))
 
 
 #: Of the runs below, for audits of what parties hold in the end: each party has its own randomness.

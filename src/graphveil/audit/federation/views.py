@@ -319,8 +319,8 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     colluders = frozenset(setting.names) - {victim_name}
     first = RecordingSource(SeededRandomness(seed + 1))
     run = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
-    keys = (row for to in colluders for body in _keys(run, setting, to) for row in body)
-    dealt = frozenset(row.numpy().tobytes() for row in keys)
+    keys = (bodies for (_, to, _), bodies in run.bodies(0, "mask-keys").items() if to in colluders)
+    dealt = frozenset(row.numpy().tobytes() for bodies in keys for body in bodies for row in body)
     second = RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
@@ -342,10 +342,6 @@ def own_products(setting: Setting) -> int:
     if setting.mode.opens_hidden:
         return 1 + setting.model.hops
     return int(setting.mode.opens_layer)
-
-
-def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
-    return run.bodies(0, "mask-keys").get((setting.server, to, "mask-keys"), [])
 
 
 def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:

@@ -145,7 +145,6 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
 
     Args:
         key: the setting, for the error.
-        kind: float or int.
     """
     values = tuple(_read(key, kind, part, where=flag(key)) for part in text.split(","))
     if len(set(values)) != len(values):
@@ -158,7 +157,6 @@ def load(data: str, source: Source, seed: int, progress: ProgressCallback, engin
 
     Args:
         data: a named data set, or a folder.
-        seed: fixes the draw.
         engine: processes blocks of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
@@ -182,7 +180,6 @@ def with_private_share(graph: Graph, share: float | None, seed: int) -> Graph:
 
     Args:
         share: of undirected edges, in (0, 1]; None: the declaration stays as it is.
-        seed: fixes the draw.
     """
     from graphveil.graphs import draw_private
 
@@ -194,7 +191,6 @@ def noise_of_cell(base: int | None, seed: int) -> Randomness:
 
     Args:
         base: seed of reproducible noise; None: secure noise.
-        seed: of the cell.
     """
     return noise(None if base is None else base + seed)
 

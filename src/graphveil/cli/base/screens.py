@@ -33,7 +33,6 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
 
     Args:
         predictions: the file of predictions for its own people, if one was written.
-        whose: who may read it.
     """
     score = record.scores.accuracy
     head = Text.assemble(
@@ -98,7 +97,6 @@ def stated(head: str, line: str) -> Text:
 
     Args:
         head: without its colon.
-        line: the text after it.
     """
     return Text.assemble((f"{head}: ", "bold"), printable(line))
 
@@ -125,7 +123,6 @@ def voided(reason: str, subject: str) -> Text:
     """A loud line: the guarantee is void.
 
     Args:
-        reason: why it does not hold.
         subject: "run" or "release".
     """
     return _loud(f"VOID: this {subject} protects nobody ({printable(reason)})")
@@ -239,7 +236,7 @@ def _release(plan: ReleasePlan) -> list[RenderableType]:
     if plan.false_edges is not None:
         facts.append(("False edges", f"about {plan.false_edges:,.0f}"))
     if plan.steps is not None:
-        facts.append(("Chains", f"{plan.steps:,} steps each, fixed in advance"))
+        facts.append(("Chains", f"{count_of(plan.steps, 'step')} each, fixed in advance"))
     parts: list[RenderableType] = [pairs(facts)]
     if plan.noise:
         order = sorted(plan.noise, key=lambda name: plan.noise[name])

@@ -88,7 +88,6 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of texts.
 
     Args:
-        heads: of the columns.
         content: rows of as many cells, shown by ``str``.
     """
     table = columns(*heads)
@@ -102,7 +101,6 @@ def plain_named(key: str, value: object) -> str:
 
     Args:
         key: its name says whether the value is an epsilon or delta.
-        value: as in an answer.
     """
     if not (is_price(key) and isinstance(value, float)):
         return plain(value)

@@ -65,7 +65,14 @@ class Dialogue(Terminal):
             for name, question in _WORDS.items():
                 if name not in fields:
                     self._ask(fields, name, question, _seen)
-            self._window(fields)
+            if "opens" not in fields:
+                today = f"{datetime.now(UTC):%Y-%m-%d}"
+                self._ask(fields, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
+            if "closes" not in fields:
+                opens = str(fields.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
+                end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
+                later = f"{end:%Y-%m-%d}"
+                self._ask(fields, "closes", "Until when? (as before, and later)", partial(_moment, after=opens), later)
             if "least" not in fields:
                 people = len(subject.ids)
                 self._ask(fields, "least", _LEAST.format(people=people), partial(_whole, most=people))
@@ -74,16 +81,6 @@ class Dialogue(Terminal):
         except InputEnded:
             self.say("")
             return fields, prices
-
-    def _window(self, fields: dict[str, object]) -> None:
-        if "opens" not in fields:
-            today = f"{datetime.now(UTC):%Y-%m-%d}"
-            self._ask(fields, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
-        if "closes" not in fields:
-            opens = str(fields.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
-            end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
-            later = f"{end:%Y-%m-%d}"
-            self._ask(fields, "closes", "Until when? (as before, and later)", partial(_moment, after=opens), later)
 
     def _prices(self, subject: Subject, prices: Prices) -> Prices:
         self.say(_COSTS)

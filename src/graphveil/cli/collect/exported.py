@@ -74,8 +74,9 @@ def _moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str
 def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
     reports = len(collected.bodies.bits)
     if len(left_out):
+        left = f"{len(left_out):,} of {count_of(reports, 'report')} {'was' if len(left_out) == 1 else 'were'}"
         raise InputError(
-            f"{len(left_out):,} of {reports:,} reports were left out as suspects, and no label is left to train on",
+            f"{left} left out as suspects, and no label is left to train on",
             where=collected.task.name,
             remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
         )

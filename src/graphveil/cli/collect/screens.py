@@ -87,13 +87,14 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
     if answer["scrubbed"]:
         epoch += "; scrubbed, so that none can be opened any more"
+    do = "does" if answer["empty"] == 1 else "do"
     facts = [
         ("Task", f"{answer['name']}, {answer['task'][:16]}, signed by {answer['signed_by']}"),
         ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),
         ("Enrolled", f"{answer['enrolled']:,} of {count_of(answer['people'], 'person')}"),
         ("Epoch", epoch),
         ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
-        *([("Empty", f"{answer['empty']:,} more left everything out, and do not count")] if answer["empty"] else []),
+        *([("Empty", f"{answer['empty']:,} more left everything out, and {do} not count")] if answer["empty"] else []),
     ]
     facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
     if not answer["refused"]:

@@ -97,7 +97,6 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
 
     Args:
         methods: names, separated by commas.
-        params: the command's parameters.
 
     Raises:
         InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot be read.

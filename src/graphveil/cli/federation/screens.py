@@ -92,7 +92,8 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         for party in answer["parties"]
     )
     once, each, total, aligned = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total", "alignment"))
-    counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
+    nodes = f"for {count_of(answer['nodes'], 'node')} (--nodes)"
+    counted = f"{nodes}, {answer['training_nodes']:,} of them training (--training)"
     guarantee, mode = answer["guarantee"], MODE_OF[answer["mode"]]
     # Without what the mode opens, which stands above.
     codes = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
@@ -159,7 +160,8 @@ def _joining(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     plan = answer["joining"]
     total, aligned = size(plan["bytes_total"]), size(plan["bytes_alignment"])
     kinds = ", ".join(f"{kind} {size(count)}" for kind, count in plan["bytes_by_kind"].items())
-    facts = f"{total} for {plan['people']:,} people who join, before them {aligned} of alignment; {kinds}"
+    who = f"{count_of(plan['people'], 'person')} who {'joins' if plan['people'] == 1 else 'join'}"
+    facts = f"{total} for {who}, before them {aligned} of alignment; {kinds}"
     if "trips" in plan:
         alignment, messages = (seconds(plan[f"seconds_{part}"]) for part in ("alignment", "prediction"))
         facts += f"; at most {messages} on that line, alignment {alignment}"
@@ -179,8 +181,9 @@ def reviewed(answer: Mapping[str, Any]) -> RenderableType:
     parties = rows(
         ("party", "role", "address", "columns", "certificate", "until"),
         (
-            (p["name"], _role(p), p["address"], p["columns"] or "", p["certificate"][:16], p["ends"])
+            (p["name"], role, p["address"], p["columns"] or "", p["certificate"][:16], p["ends"])
             for p in answer["parties"]
+            for role in ["holder, labels" if p["labels"] else p["role"]]
         ),
     )
     sees = rows(
@@ -260,10 +263,10 @@ def _prediction_parts(answer: Mapping[str, Any], prediction: Mapping[str, Any]) 
 
 def verified(answer: Mapping[str, Any]) -> RenderableType:
     faults, counts = answer["faults"], answer["published"].items()
-    published = ", ".join(f"by {name} in {count:,} round{'s' * (count != 1)}" for name, count in counts)
+    published = ", ".join(f"by {name} in {count_of(count, 'round')}" for name, count in counts)
     log = "the log" if answer["prediction"] is None else f"the log of prediction {answer['prediction']}"
     head = f"{log} contradicts the agreement" if faults else f"{log} is as agreed"
-    rounds = f"{answer['paid']} round{'s' * (answer['paid'] != 1)}"
+    rounds = count_of(answer["paid"], "round")
     facts = [
         ("Agreement", answer["agreement"][:16]),
         ("Messages", f"{answer['messages']:,}"),
@@ -272,13 +275,9 @@ def verified(answer: Mapping[str, Any]) -> RenderableType:
     ]
     if answer["peer"] is not None:
         unread = f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
-        equal = f"{answer['equal']:,} message{'s' * (answer['equal'] != 1)}"
+        equal = count_of(answer["equal"], "message")
         facts.append((f"With {answer['peer']}", f"{equal} equal at both ends{unread}"))
     return Group(Text(f"{answer['party']}: {head}", style="bold"), pairs([*facts, *listed("Fault", faults)]))
-
-
-def _role(party: Mapping[str, Any]) -> str:
-    return "holder, labels" if party["labels"] else str(party["role"])
 
 
 def _pays(budgets: Mapping[str, float]) -> str:

@@ -169,16 +169,6 @@ def _refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_
         choices.find_method(data)
     if trust is not None:
         require_trust(trust)
-    commands = _advised(data, trust, data_root, as_json=as_json)
-    # An error: a script that forgot the method must not go on as if it had trained.
-    raise InputError(
-        "no method is named, so nothing was trained",
-        where="train",
-        remedy=f"type {commands[0]}" if len(commands) == 1 else "type one of the commands above, or add --trust",
-    )
-
-
-def _advised(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> list[str]:
     from graphveil.graphs import load_parts
     from graphveil.methods.advise.advice import all_trusts
 
@@ -189,7 +179,13 @@ def _advised(data: str, trust: str | None, data_root: Path | None, *, as_json: b
     # A command that fails prints no JSON.
     if not as_json:
         emit({}, as_json=False, screen=lambda: of_all(data, advices, why=trust is not None))
-    return [command for advice in advices if (command := command_of(advice, data)) is not None]
+    commands = [command for advice in advices if (command := command_of(advice, data)) is not None]
+    # An error: a script that forgot the method must not go on as if it had trained.
+    raise InputError(
+        "no method is named, so nothing was trained",
+        where="train",
+        remedy=f"type {commands[0]}" if len(commands) == 1 else "type one of the commands above, or add --trust",
+    )
 
 
 def run_method(

@@ -61,7 +61,20 @@ class File:
 def _read_for(context: typer.Context, path: Path | None) -> Path | None:
     """Make the content of a file the defaults of the command that is being parsed."""
     if path is not None and not context.resilient_parsing:
-        content = _content(path)
+        if path.is_dir():
+            raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
+        try:
+            content = read_toml(path, error=InputError)
+        except FileNotFoundError as error:
+            remedy = "name a run folder's config.toml"
+            raise InputError("no such file", where=f"--config {path}", remedy=remedy) from error
+        for key, value in content.items():
+            kind = {METHOD: str, DATA: str, SETTINGS: dict, OPTIONS: dict}.get(key)
+            if kind is None:
+                raise _unknown(path, key, (METHOD, DATA, SETTINGS, OPTIONS))
+            if not isinstance(value, kind):
+                allowed = f"a table, [{key}]" if kind is dict else "a text"
+                raise InputError(f"{value!r}", where=f"{path}, {key}", allowed=allowed)
         # As the parser's defaults: what is typed wins by itself.
         context.default_map = {**_named(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
         context.meta[_META_KEY] = File(path, content.get(SETTINGS, {}))
@@ -86,14 +99,14 @@ def choices() -> Mapping[str, Choice]:
     hints: dict[str, Any] = {}
     for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
         hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
-    return MappingProxyType({key: _choice(_OTHERWISE.get(key, key), hints) for key in _CALLED})
-
-
-def _choice(parameter: str, hints: Mapping[str, Any]) -> Choice:
-    kind, option = get_args(hints[parameter])
-    plain = next((kind_of for kind_of in get_args(kind) if kind_of is not NoneType), kind)
-    text = "Train the controls." if parameter == "no_controls" else str(option.help)
-    return Choice(parameter, str if plain is Path else plain, text, option.min)
+    every = {}
+    for key in _CALLED:
+        parameter = _OTHERWISE.get(key, key)
+        kind, option = get_args(hints[parameter])
+        plain = next((kind_of for kind_of in get_args(kind) if kind_of is not NoneType), kind)
+        text = "Train the controls." if parameter == "no_controls" else str(option.help)
+        every[key] = Choice(parameter, str if plain is Path else plain, text, option.min)
+    return MappingProxyType(every)
 
 
 def collect(context: typer.Context, method: str, info: Method, searched: Collection[str] = ()) -> dict[str, Any]:
@@ -123,20 +136,12 @@ def _file_settings(file: File, method: str, info: Method, command_settings: Set[
     values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
     # A run's file lists defaults too, and some of them conflict with other settings; left out they have the same value.
     idle = {key for key in values if values[key] == info.options[key].default and key not in AXES}
-    return {
-        key: value
-        for key, value in values.items()
-        if key not in idle | _replaced(info, command_settings) | command_settings
-    }
-
-
-def _replaced(info: Method, command_settings: Set[str]) -> set[str]:
-    """The settings of a file that typed ones replace: a total replaces its parts, and a part replaces the total."""
-    parts = {"epsilon_x", "epsilon_y"}
-    # A curator's epsilon is the price of one training, not the total of the parts.
-    if info.trust == "central":
-        return set()
-    return (parts if "epsilon" in command_settings else set()) | ({"epsilon"} if parts & command_settings else set())
+    # A total replaces its parts, and a part the total; a curator's epsilon is the price of one training, no total.
+    parts, replaced = {"epsilon_x", "epsilon_y"}, set(command_settings)
+    if info.trust != "central":
+        replaced |= parts if "epsilon" in command_settings else set()
+        replaced |= {"epsilon"} if parts & command_settings else set()
+    return {key: value for key, value in values.items() if key not in idle | replaced}
 
 
 def _at_its_key(error: InputError, path: Path, file_settings: Iterable[str]) -> InputError:
@@ -151,24 +156,6 @@ def _at_its_key(error: InputError, path: Path, file_settings: Iterable[str]) -> 
 
 def _override(key: str) -> str:
     return f"change it there, or type --set {key}=VALUE"
-
-
-def _content(path: Path) -> Mapping[str, Any]:
-    """The content of a file, whose top-level keys are known and of the right type; else an InputError."""
-    if path.is_dir():
-        raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
-    try:
-        content = read_toml(path, error=InputError)
-    except FileNotFoundError as error:
-        raise InputError("no such file", where=f"--config {path}", remedy="name a run folder's config.toml") from error
-    for key, value in content.items():
-        kind = {METHOD: str, DATA: str, SETTINGS: dict, OPTIONS: dict}.get(key)
-        if kind is None:
-            raise _unknown(path, key, (METHOD, DATA, SETTINGS, OPTIONS))
-        if not isinstance(value, kind):
-            allowed = f"a table, [{key}]" if kind is dict else "a text"
-            raise InputError(f"{value!r}", where=f"{path}, {key}", allowed=allowed)
-    return content
 
 
 def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
@@ -257,6 +244,13 @@ def run_schema(method: Method | None = None) -> Schema:
     """
     methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
     method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}
+    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run lay"}}
+    for key, choice in choices().items():
+        low = {} if choice.low is None else {"minimum": choice.low}
+        properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
+    properties |= {key: {"description": "how a tuned run was found; not searched again"} for key in OF_SEARCH}
+    digests = {"_sha256$": {"type": "string", "description": "checksum of the file that a setting named"}}
+    options = {"type": "object", "properties": properties, "patternProperties": digests, "additionalProperties": False}
     return {
         "$schema": DIALECT,
         "title": "A run of graphveil",
@@ -265,7 +259,7 @@ def run_schema(method: Method | None = None) -> Schema:
             METHOD: method_names,
             DATA: {"type": "string", "description": "a named data set, or a folder, from where this file lies"},
             SETTINGS: {"type": "object"} if method is None else _settings(method),
-            OPTIONS: _options(),
+            OPTIONS: options,
         },
         "additionalProperties": False,
         **(_by_method(methods) if method is None else {}),
@@ -308,16 +302,6 @@ def _property(key: str, option: Option) -> Schema:
     # JSON has no infinity: editors pass TOML's on as a number beyond all others, or by its name.
     words = ["inf", *open_word]
     return property_schema | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
-
-
-def _options() -> Schema:
-    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run lay"}}
-    for key, choice in choices().items():
-        low = {} if choice.low is None else {"minimum": choice.low}
-        properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
-    properties |= {key: {"description": "how a tuned run was found; not searched again"} for key in OF_SEARCH}
-    digests = {"_sha256$": {"type": "string", "description": "checksum of the file that a setting named"}}
-    return {"type": "object", "properties": properties, "patternProperties": digests, "additionalProperties": False}
 
 
 MethodOrNone = Annotated[

@@ -164,13 +164,6 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
     # First: a method that cannot be tuned this way at all.
     if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
-    grid = _default_grid(method, info, settings)
-    require(grid)
-    return search(grid)
-
-
-def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Grid:
-    """The settings that this method searches by default, with the values that the given settings allow to try."""
     grid: Grid = {}
     for key, values in info.search.items():
         allowed = tuple(value for value in values if key not in settings and _allowed(method, {**settings, key: value}))
@@ -182,7 +175,8 @@ def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Gri
             where="tune",
             remedy="name settings and values: --over KEY=V1,V2",
         )
-    return grid
+    require(grid)
+    return search(grid)
 
 
 def _allowed(method: str, settings: Mapping[str, Any]) -> bool:

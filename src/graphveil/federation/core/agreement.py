@@ -160,7 +160,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         for key, option in options.items():
             kind = type(OPTIONS[key])
             if type(option) is not kind and not (kind is float and type(option) is int):
-                raise InputError(f"setting {key} is {option!r}", allowed=KINDS[kind])
+                raise InputError(f"{key} is {option!r}", allowed=KINDS[kind])
         classes, settings = tuple(content["classes"]), dict(content["settings"])
         ids = content["ids"]
         parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data, ids)
@@ -171,7 +171,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
             raise InputError("class names are not distinct strings")
         if len(classes) < 2:
-            raise InputError(f"classes {list(classes)}", allowed="two or more: one class leaves nothing to predict")
+            raise InputError(f"classes is {list(classes)}", allowed="two or more: one class leaves nothing to predict")
         # Built once for its checks: an agreement that no run can follow is refused before anybody signs it.
         _ = parsed.setting
     # Whatever a foreign file can cause is an error of the file, never a traceback.
@@ -240,10 +240,10 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
         raise InputError("the parties are not one server followed by holders")
     for party in parties:
         if not NAME.fullmatch(party.name):
-            raise InputError(f"name {party.name!r}", allowed=NAMES)
+            raise InputError(f"name is {party.name!r}", allowed=NAMES)
         host, _, port = party.address.rpartition(":")
         if not host or not (port.isdecimal() and 0 < int(port) < 65536):
-            raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
+            raise InputError(f"address is {party.address!r}", where=party.name, allowed="HOST:PORT")
         # TLS checks the name in the certificate: with another name every connection would be refused.
         if name_of(party.certificate.encode()) != party.name:
             raise InputError("its certificate names another party", where=party.name)

@@ -71,7 +71,7 @@ class Identity:
 def new_identity(name: str) -> Identity:
     """Return a fresh key and certificate for a party; InputError for a name that no agreement can have."""
     if not NAME.fullmatch(name):
-        raise InputError(f"name {name[:80]!r}", allowed=NAMES)
+        raise InputError(f"name is {name[:80]!r}", allowed=NAMES)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

@@ -16,6 +16,7 @@ from graphveil.files.columns import WORDS, Category, Column, Integer, Kind, Numb
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.value.schema import OWN_CATEGORY
 from graphveil.runtime.checks import is_number
+from graphveil.runtime.words import count_of
 
 Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (
@@ -211,7 +212,7 @@ def stand_for(name: str, missing: Missing) -> Stand | None:
 def filled_notes(filled: Sequence[tuple[str, int, Stand]]) -> tuple[str, ...]:
     """Return a note for each column of which values were missing: column, how many, and what stands for them."""
     entries = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
-    return tuple(f"{many:,} missing values of {name}: {stand}, as declared" for name, many, stand in entries)
+    return tuple(f"{count_of(many, 'missing value')} of {name}: {stand}, as declared" for name, many, stand in entries)
 
 
 def column_remedy(column: Column, *, in_file: bool) -> str:
@@ -233,7 +234,6 @@ def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bo
     """Return what to do about a missing number.
 
     Args:
-        low, high: its range.
         alone: whether it has a range of its own.
         in_file: whether it is declared in a file, else in Python.
     """

@@ -141,7 +141,6 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
 
     Args:
         content: the keys of a `graph.toml` and their values; DataError refuses a wrong one.
-        where: its name in messages.
     """
     private = _words(content, "private", where)
     unknown = [part for part in private if part not in PRIVATE_PARTS]

@@ -99,8 +99,16 @@ def declaration_of(
     if schema is not None:
         facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
     else:
-        facts, notes = _with_defaults(facts, binary=binary, directed=directed)
-        _require(call, facts)
+        filled: dict[str, object] = {"directed": directed, **facts}
+        if "private" not in facts:
+            filled["private"] = PRIVATE
+            notes += ("private by default: features and labels, not edges",)
+        # The type and not the values: bool says 0 and 1 before anybody looks.
+        if binary and "range" not in facts:
+            filled["range"] = (0, 1)
+            notes += ("range 0 to 1: the features have the type bool",)
+        _require(call, filled)
+        facts = filled
     return parse_declaration({key: _plain(key, value) for key, value in facts.items()}, where), notes
 
 
@@ -120,21 +128,6 @@ def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, c
     if twice:
         raise InputError(f"{twice[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema")
     return stated
-
-
-def _with_defaults(
-    facts: Mapping[str, object], *, binary: bool, directed: bool
-) -> tuple[dict[str, object], tuple[str, ...]]:
-    notes: tuple[str, ...] = ()
-    filled: dict[str, object] = {"directed": directed, **facts}
-    if "private" not in facts:
-        filled["private"] = PRIVATE
-        notes += ("private by default: features and labels, not edges",)
-    # The type and not the values: bool says 0 and 1 before anybody looks.
-    if binary and "range" not in facts:
-        filled["range"] = (0, 1)
-        notes += ("range 0 to 1: the features have the type bool",)
-    return filled, notes
 
 
 def _require(call: str, facts: Mapping[str, object]) -> None:

@@ -63,7 +63,6 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
     Args:
         table, column: where the ids stand.
         people: whose they are.
-        engine: works on blocks of rows.
 
     Raises:
         DataError: an id is missing or nobody's; names the row.
@@ -199,21 +198,18 @@ class IdPlaces:
         return cls(heads, following, tuple(np.append(mark, np.uint64(0)) for mark in _marks(ids)))
 
     def find(self, ids: polars.Series) -> np.ndarray:
-        places = np.empty(len(ids), self.heads.dtype)
+        places, nobody = np.empty(len(ids), self.heads.dtype), len(self.following) - 1
         for block in Blocks(len(ids), _STEP):
-            places[block.rows] = self._find(ids[block.rows])
+            part = ids[block.rows]
+            marks = _marks(part)
+            at: np.ndarray = self.heads[_hash(part, 0) >> _shift(self.heads)]
+            other = np.flatnonzero(self._differ(at, marks))
+            while other.size:
+                at[other] = self.following[at[other]]
+                other = other[self._differ(at[other], tuple(mark[other] for mark in marks))]
+            at[at == nobody] = _NOBODY
+            places[block.rows] = at
         return places
-
-    def _find(self, ids: polars.Series) -> np.ndarray:
-        nobody = len(self.following) - 1
-        marks = _marks(ids)
-        at: np.ndarray = self.heads[_hash(ids, 0) >> _shift(self.heads)]
-        other = np.flatnonzero(self._differ(at, marks))
-        while other.size:
-            at[other] = self.following[at[other]]
-            other = other[self._differ(at[other], tuple(mark[other] for mark in marks))]
-        at[at == nobody] = _NOBODY
-        return at
 
     def _differ(self, at: np.ndarray, marks: tuple[np.ndarray, ...]) -> np.ndarray:
         differ: np.ndarray = self.marks[0][at] != marks[0]

@@ -48,15 +48,18 @@ def encode_columns(
     # In the declared order, whatever the order in the table: mechanisms find a column by its place.
     for column, block in zip(columns, blocks_of(columns), strict=True):
         stand, remedy = missing.get(column.name), column_remedy(column, in_file=in_file)
-        if isinstance(column.kind, Number | Integer):
-            number = None if stand is None else float(stand)
-            numbers, absent = nodes.filled_numbers(column.name, number, remedy)
-            encoded[:, block], changed = _place(nodes, column, numbers, clip)
+        name, kind = column.name, column.kind
+        if isinstance(kind, Number | Integer):
+            numbers, absent = nodes.filled_numbers(name, None if stand is None else float(stand), remedy)
+            if isinstance(kind, Integer):
+                nodes.refuse(numbers.round(0) != numbers, "{column} is {value}, not a whole number", name)
+            values, changed = in_range(nodes, name, numbers, (kind.low, kind.high), clip=clip)
+            encoded[:, block] = ((values - kind.low) / (kind.high - kind.low))[:, None]
             moved += changed
         else:
             cells, absent = _filled(nodes, column, stand, remedy)
-            encoded[:, block] = _block(column.kind, nodes, column.name, cells)
-        filled += [] if stand is None else [(column.name, absent, stand)]
+            encoded[:, block] = _block(kind, nodes, name, cells)
+        filled += [] if stand is None else [(name, absent, stand)]
     return encoded, (*filled_notes(filled), *clipped_note(moved))
 
 
@@ -86,8 +89,6 @@ def in_range(
 
     Args:
         table, name: the column, for the refusal.
-        numbers: its values.
-        bounds: (low, high).
         clip: whether values outside are moved to the nearer end; else they are refused with DataError.
     """
     low, high = bounds
@@ -99,15 +100,6 @@ def in_range(
     if not clip:
         table.refuse(outside, "{column} is {value}", name, f"the declared range {low:g} to {high:g}")
     return np.clip(values, low, high), int(outside.sum())
-
-
-def _place(nodes: Table, column: Column, numbers: polars.Series, clip: bool) -> tuple[Block, int]:
-    kind, name = column.kind, column.name
-    assert isinstance(kind, Number | Integer)  # as its caller has seen
-    if isinstance(kind, Integer):
-        nodes.refuse(numbers.round(0) != numbers, "{column} is {value}, not a whole number", name)
-    values, changed = in_range(nodes, name, numbers, (kind.low, kind.high), clip=clip)
-    return ((values - kind.low) / (kind.high - kind.low))[:, None], changed
 
 
 @singledispatch
@@ -125,7 +117,9 @@ def _(kind: YesNo, nodes: Table, name: str, cells: polars.Series) -> Block:
 def _(kind: Category, nodes: Table, name: str, cells: polars.Series) -> Block:
     # Also where a missing answer is a third one: the cells are those of a column of yes and no.
     cells = _yes_no(nodes, name, cells) if set(kind.values) == set(YES_NO) else cells
-    return _one_hot(_codes(nodes, name, cells, kind.values), len(kind.values))
+    # -1 is no place, so the block of an empty cell stays zeros.
+    hot: Block = (_codes(nodes, name, cells, kind.values)[:, None] == np.arange(len(kind.values))).astype(np.float32)
+    return hot
 
 
 @_block.register(Ordinal)
@@ -149,7 +143,6 @@ def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, .
     Args:
         nodes, name: the column, for the refusal of a list that is `what`.
         lists: [n].
-        words: that may stand in them.
     """
     listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
     listed = listed.filter(polars.col("word") != "")
@@ -176,12 +169,6 @@ def _codes(nodes: Table, name: str, cells: polars.Series, values: tuple[str, ...
     codes = nodes.codes_of(cells, name, values, "not a declared value")
     places: np.ndarray = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     return places
-
-
-def _one_hot(codes: np.ndarray, width: int) -> Block:
-    # -1 is no place, so the block of an empty cell stays zeros.
-    hot: Block = (codes[:, None] == np.arange(width)).astype(np.float32)
-    return hot
 
 
 def decode_columns(x: np.ndarray | sparse.csr_matrix, columns: tuple[Column, ...]) -> list[polars.Series]:

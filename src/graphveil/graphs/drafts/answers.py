@@ -175,7 +175,15 @@ def declare(draft: Draft, answers: Answers) -> Declared:
         InputError: a question is open, or an answer is about no column; names all of them.
         DataError: an answer contradicts another, or is none that a declaration may hold.
     """
-    _refuse_strangers(draft, answers)
+    columns = {name: None for feature in draft.features for name in feature.columns}
+    for name in {*answers.columns} & {*answers.leave_out}:
+        raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
+    # Refused, since a misspelt name would be another column's.
+    for key in ("columns", "missing", "leave_out"):
+        for name in getattr(answers, key):
+            if name not in columns and not any(fnmatchcase(column, name) for column in columns):
+                allowed = ", ".join([*columns][:12])
+                raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=nearest(name, columns))
     if questions := open_questions(draft, answers):
         listed = "; ".join(f"{question.key}: {question.text}" for question in questions)
         count = "an open question" if len(questions) == 1 else f"{len(questions)} open questions"
@@ -190,18 +198,6 @@ def declare(draft: Draft, answers: Answers) -> Declared:
     if parse_toml(text, where=FILE) != content:
         raise DataError("holds what TOML cannot write", where=FILE, remedy="use plain names and values")
     return Declared(_HEAD + text, notes)
-
-
-def _refuse_strangers(draft: Draft, answers: Answers) -> None:
-    """Refuse answers about columns that are not there: a misspelt one would be another column's."""
-    columns = {name: None for feature in draft.features for name in feature.columns}
-    for name in {*answers.columns} & {*answers.leave_out}:
-        raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
-    for key in ("columns", "missing", "leave_out"):
-        for name in getattr(answers, key):
-            if name not in columns and not any(fnmatchcase(column, name) for column in columns):
-                allowed = ", ".join([*columns][:12])
-                raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=nearest(name, columns))
 
 
 def _kinds(draft: Draft, answers: Answers) -> tuple[Content, tuple[str, ...]]:

@@ -76,7 +76,12 @@ def draft(folder: Path) -> Draft:
     roles |= {role: role_of(role, edges.columns) for role in EDGES_ROLES}
     if len(edges.columns) == 2 and None in (roles["source"], roles["target"]):
         roles |= dict(zip(EDGES_ROLES, edges.columns, strict=True))
-    features = _features(nodes) if entries is None else _entries(entries)
+    if entries is None:
+        features = _features(nodes)
+    else:
+        bits = Suggestion({Number.word: [0, 1]}, f"{entries.file} has no column of values: what it lists is 1")
+        suggestion = suggestion_of(ENTRIES_VALUE) if ENTRIES_VALUE in entries.columns else bits
+        features = (Feature(ENTRIES_VALUE, (ENTRIES_VALUE,), suggestion),)
     return Draft(folder.resolve().name, nodes, edges, entries, MappingProxyType(roles), features)
 
 
@@ -109,11 +114,3 @@ def _suggested(name: str, columns: Sequence[str], nodes: Header) -> Suggestion:
     # As numbers where columns are alike: they are then one range in place of a line for each.
     kind = YesNo.word if len(columns) == 1 else {Number.word: [0, 1]}
     return Suggestion(kind, "the type of the column holds nothing but true and false")
-
-
-def _entries(entries: Header) -> tuple[Feature, ...]:
-    if ENTRIES_VALUE in entries.columns:
-        suggestion = suggestion_of(ENTRIES_VALUE)
-    else:
-        suggestion = Suggestion({Number.word: [0, 1]}, f"{entries.file} has no column of values: what it lists is 1")
-    return (Feature(ENTRIES_VALUE, (ENTRIES_VALUE,), suggestion),)

@@ -46,6 +46,5 @@ def check_folder(folder: Path) -> str:
         raise DataError(error.what, where=error.where, allowed=error.allowed, remedy=remedy) from error
     schema = graph.schema
     private = f"private: {', '.join(schema.private)}" if schema.private else "nothing is private"
-    features = count_of(schema.dimension, "feature")
-    facts = f"{count_of(graph.num_nodes, 'person')}, {features}, {len(schema.classes):,} classes"
-    return f"{facts}; {private}"
+    counts = (graph.num_nodes, "person"), (schema.dimension, "feature"), (len(schema.classes), "class")
+    return f"{', '.join(count_of(*each) for each in counts)}; {private}"

@@ -83,7 +83,6 @@ def role_of(role: str, columns: Iterable[str]) -> str | None:
 
     Args:
         role: one of `ROLES`.
-        columns: of one table.
     """
     named = {_words(column): column for column in columns}
     return next((named[name] for name in ROLES[role].split() if name in named), None)

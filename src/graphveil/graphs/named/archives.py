@@ -97,7 +97,6 @@ def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
 
     Args:
         values: numbers of any type and shape.
-        what: their name in the message.
     """
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)

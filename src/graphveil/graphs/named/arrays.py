@@ -27,6 +27,7 @@ from graphveil.graphs.value.parts import Features, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import quiet, sparse
 from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.words import count_of
 
 _SOURCE = (
     "published benchmark: each feature is a word or game, absent or present, 0 or 1; the number of features "
@@ -134,7 +135,7 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     rows.data[rows.data > 0] = 1
     notes: tuple[str, ...] = ()
     if changed:
-        notes = (f"set {changed:,} positive feature values to 1, as PyG's reader does",)
+        notes = (f"set {count_of(changed, 'positive feature value')} to 1, as PyG's reader does",)
     if about.largest_component:
         _, part = connected_components(adjacency, directed=False)
         inside: np.ndarray = part == np.bincount(part).argmax()

@@ -29,6 +29,7 @@ from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import sparse
+from graphveil.runtime.words import count_of
 
 _LARGEST: Final = 1024 * MIB
 _HEADER: Final = 128
@@ -54,7 +55,10 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
     try:
         for kind, part in _elements(memoryview(content)[_HEADER:], order):
             if kind == _COMPRESSED:
-                unpacked = _unpacked(part, largest)
+                stream = zlib.decompressobj()
+                unpacked = stream.decompress(part, largest)
+                if not stream.eof:
+                    raise ValueError(f"it unpacks to {len(unpacked) / MIB:,.0f} MiB or more, or ends early")
                 # A bound for all parts together: a thousand small bombs are one large one.
                 largest -= len(unpacked)
                 ((kind, part),) = _elements(memoryview(unpacked), order)
@@ -80,14 +84,6 @@ def _elements(content: memoryview, order: str) -> Iterator[Element]:
         content = content[end if kind == _COMPRESSED else -(-end // 8) * 8 :]
 
 
-def _unpacked(part: memoryview, largest: int) -> bytes:
-    stream = zlib.decompressobj()
-    unpacked = stream.decompress(part, largest)
-    if not stream.eof:
-        raise ValueError(f"it unpacks to {len(unpacked) / MIB:,.0f} MiB or more, or ends early")
-    return unpacked
-
-
 def _matrix(content: memoryview, order: str) -> dict[str, Any]:
     """Return {name: array}, or nothing of texts, cells and structures."""
     parts = list(_elements(content, order))
@@ -99,7 +95,7 @@ def _matrix(content: memoryview, order: str) -> dict[str, Any]:
         rows, starts, values = (_numbers(part, order) for part in parts[3:6])
         count = int(starts[-1]) if len(starts) else 0
         if not 0 <= count <= min(len(rows), len(values)):
-            raise ValueError(f"{count} entries in a list of {min(len(rows), len(values))}")
+            raise ValueError(f"{count_of(count, 'entry')} in a list of {min(len(rows), len(values))}")
         return {name: sparse.csc_matrix((values[:count], rows[:count], starts), shape=shape)}
     return {name: _numbers(parts[3], order).reshape(shape, order="F")} if kind in _NUMBERS else {}
 
@@ -162,20 +158,32 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
         university, years = part[1], range(int(part[2]), int(part[3]) + 1)
         if len(years) < 2:
             raise InputError(f"class years {part[2]} to {part[3]}", allowed="at least two, the first one first")
-    adjacency, fields = _read_fields(_file_of(university, root))
+    path = _file_of(university, root)
+    try:
+        content = read_mat(path)
+        adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
+        if fields.shape != (adjacency.shape[0], 7):
+            raise ValueError(f"local_info has shape {fields.shape}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
     year, gender = fields[:, _YEAR], fields[:, _GENDER]
     if by_gender:
         y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
-        note = f"{int((y < 0).sum()):,} nodes state no gender: label unknown"
+        many = int((y < 0).sum())
+        note = f"{count_of(many, 'node')} {'states' if many == 1 else 'state'} no gender: label unknown"
         return _graph(name, adjacency, fields, GENDER_BUCKETS, y, ("gender 1", "gender 2"), _SOURCE_OF_GENDER, note)
     if years is None:
         y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
-        note = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
+        many = int((y < 0).sum())
+        has = "has" if many == 1 else "have"
+        note = f"{count_of(many, 'node')} {has} no class year of 2004 to 2009: label unknown"
         return _graph(name, adjacency, fields, BUCKETS, y, tuple(map(str, YEARS)), _SOURCE, note)
     keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
     inside = adjacency.tocsr()[keep][:, keep].tocoo()
     buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
-    note, y = f"{len(year) - len(keep):,} nodes of other class years are left out", year[keep] - years[0]
+    left = len(year) - len(keep)
+    note = f"{count_of(left, 'node')} of other class years {'is' if left == 1 else 'are'} left out"
+    y = year[keep] - years[0]
     return _graph(name, inside, fields[keep], buckets, y, tuple(map(str, years)), _SOURCE_OF_YEARS, note)
 
 
@@ -202,36 +210,17 @@ def _graph(
     note: str,
 ) -> GraphParts:
     edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
-    notes, columns = (note, *notes), columns_of(buckets)
-    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=source, notes=notes, columns=columns)
-    return check_parts(GraphParts(compact_rows(_one_hot(fields, buckets)), edge_index, y, schema))
-
-
-def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
-    """Return profile fields as declared categories; each may be empty. `buckets`: column of `local_info` -> size."""
     # Left out is an answer too: code 0 says that somebody did not fill in the field.
     kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
-    return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
-
-
-def _read_fields(path: Path) -> tuple[sparse.coo_matrix, np.ndarray]:
-    try:
-        content = read_mat(path)
-        adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
-        if fields.shape != (adjacency.shape[0], 7):
-            raise ValueError(f"local_info has shape {fields.shape}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
-    return adjacency, fields
-
-
-def _one_hot(fields: np.ndarray, sizes: Mapping[int, int]) -> sparse.csr_matrix:
-    rows, columns, start = [], [], 0
-    for column, buckets in sizes.items():
+    notes, columns = (note, *notes), tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
+    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=source, notes=notes, columns=columns)
+    rows, places, start = [], [], 0
+    for column, size in buckets.items():
         stated = np.flatnonzero(fields[:, column])
         rows.append(stated)
         # Modulo a fixed number: a vocabulary of the codes that occur would tell who is in the data.
-        columns.append(start + fields[stated, column] % buckets)
-        start += buckets
-    where = (np.concatenate(rows), np.concatenate(columns))
-    return sparse.csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))
+        places.append(start + fields[stated, column] % size)
+        start += size
+    where = (np.concatenate(rows), np.concatenate(places))
+    x = sparse.csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))
+    return check_parts(GraphParts(compact_rows(x), edge_index, y, schema))

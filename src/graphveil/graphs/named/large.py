@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphveil.errors import DataError, MissingExtraError
+from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json
 from graphveil.graphs.named.archives import (
     EMBEDDED_SOURCE,
@@ -39,6 +39,7 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.extras import require_packages
 from graphveil.runtime.late import polars, quiet
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -80,7 +81,14 @@ def load_saint(root: DataRoot) -> GraphParts:
     """Read PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program."""
     folder = root.ensure("pyg/PPI-GraphSAINT/raw", _SAINT_FILES, name="ppi-graphsaint")
     try:
-        ends = _saint_edges(folder / "adj_full.npz")
+        file = folder / "adj_full.npz"
+        starts, target = (whole_numbers(array, file.name) for array in read_npz(file, ("indptr", "indices")))
+        counts = np.diff(starts)
+        fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
+        # Checked here, since these arrays go past SciPy, which would look at them.
+        if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
+            raise ValueError("the rows of adj_full.npz do not fit its indices")
+        ends = np.repeat(np.arange(len(counts), dtype=np.int64), counts), target
         values = read_npy(folder / "feats.npy")
         if values.ndim != 2:
             raise ValueError(f"feats.npy has shape {values.shape}")
@@ -91,16 +99,6 @@ def load_saint(root: DataRoot) -> GraphParts:
         raise _damaged("ppi-graphsaint", folder, error) from error
     binary = bool(np.isin(values, (0, 1)).all())
     return _graph("ppi-graphsaint", values, labels, ends, masks, folder, binary=binary)
-
-
-def _saint_edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    starts, target = (whole_numbers(array, path.name) for array in read_npz(path, ("indptr", "indices")))
-    counts = np.diff(starts)
-    fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
-    # Checked here, since these arrays go past SciPy, which would look at them.
-    if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
-        raise ValueError("the rows of adj_full.npz do not fit its indices")
-    return np.repeat(np.arange(len(counts), dtype=np.int64), counts), target
 
 
 def _saint_labels(folder: Path, nodes: int) -> np.ndarray:
@@ -157,14 +155,9 @@ def load_arxiv(root: DataRoot) -> GraphParts:
 
 
 def _fetch_arxiv(target: Path, progress: ProgressCallback) -> None:
-    try:
-        from ogb.nodeproppred import NodePropPredDataset
-    except ImportError as error:
-        raise MissingExtraError(
-            "the package ogb is not installed",
-            where="downloading ogbn-arxiv",
-            remedy="run: pip install 'graphveil[ogb]'",
-        ) from error
+    require_packages("ogb", "ogb", where="downloading ogbn-arxiv")
+    from ogb.nodeproppred import NodePropPredDataset
+
     progress(Progress(0, 0, "downloading ogbn-arxiv"))
     with contextlib.redirect_stdout(io.StringIO()), quiet():
         NodePropPredDataset(name="ogbn-arxiv", root=str(target))

@@ -96,7 +96,16 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
             download(f"{_URL}/{file}", target / file, tell)
 
     folder = root.ensure(f"pyg/Planetoid/{about.folder}/raw", files, name=name, fetch=fetch)
-    data = _read(folder, files, name, about)
+    contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
+    # Before the first byte is unpickled: afterwards it would be too late.
+    _check_bytes(folder, b"".join(contents), name, about.sha256)
+    *pickled, listed = contents
+    try:
+        x, tx, allx, _, ty, ally, graph = (_Unpickler(BytesIO(it), encoding="latin1").load() for it in pickled)
+        test = np.array(listed.split(), dtype=np.int64)
+        data = _joined(len(x.indptr) - 1, about.dimension, (allx, tx), (ally, ty), graph, test)
+    except Exception as error:  # whatever a damaged pickle raises
+        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
     edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
     return check_parts(GraphParts(compact_dense(data.x), edge_index, data.y, schema, masks=data.masks))
@@ -110,19 +119,6 @@ class _Read:
     pairs: np.ndarray
     y: np.ndarray
     masks: dict[Mask, np.ndarray]
-
-
-def _read(folder: Path, files: tuple[str, ...], name: str, about: _Set) -> _Read:
-    contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
-    # Before the first byte is unpickled: afterwards it would be too late.
-    _check_bytes(folder, b"".join(contents), name, about.sha256)
-    *pickled, listed = contents
-    try:
-        x, tx, allx, _, ty, ally, graph = (_Unpickler(BytesIO(it), encoding="latin1").load() for it in pickled)
-        test = np.array(listed.split(), dtype=np.int64)
-        return _joined(len(x.indptr) - 1, about.dimension, (allx, tx), (ally, ty), graph, test)
-    except Exception as error:  # whatever a damaged pickle raises
-        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
 
 
 class _Rows:

@@ -55,7 +55,6 @@ class DataRoot:
         Args:
             folder: where the files belong; only read when they are all there, so it may be read-only.
             files: their paths inside the folder.
-            name: the data set, for messages.
             fetch: writes the files into the folder it is given; None where no program can download them.
 
         Raises:
@@ -67,7 +66,14 @@ class DataRoot:
         if fetch is None or not self.download:
             raise _missing(name, place, files, "absent, and not downloaded")
         try:
-            _fetch_whole(place, fetch, self.progress or (lambda _: None))
+            with partial_folder(place) as partial:
+                fetch(partial, self.progress or (lambda _: None))
+                for file in sorted(partial.rglob("*")):
+                    target = place / file.relative_to(partial)
+                    # What is there already stays: a download must not replace a file that a user put there.
+                    if file.is_file() and not target.exists():
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        file.replace(target)
         except (OSError, zipfile.BadZipFile) as error:
             raise _missing(name, place, files, f"absent, and downloading failed ({_reason(error)})") from error
         if _absent(place, files):
@@ -97,17 +103,6 @@ def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> Mi
     listed = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
     remedy = f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}"
     return MissingDataError(f"data set {name!r}: {listed} {reason}", where=str(folder), remedy=remedy)
-
-
-def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None:
-    with partial_folder(folder) as partial:
-        fetch(partial, progress)
-        for file in sorted(partial.rglob("*")):
-            place = folder / file.relative_to(partial)
-            # What is there already stays: a download must not replace a file that a user put there.
-            if file.is_file() and not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(place)
 
 
 def download(url: str, target: Path, progress: ProgressCallback) -> Path:

@@ -75,7 +75,17 @@ def social_parts(
     Args:
         nodes, average_degree, dimension, classes, homophily, apps, signal, seed: as there.
     """
-    _check(nodes, average_degree, dimension, classes, homophily, apps, signal)
+    for name, value, low, high in (
+        ("nodes", nodes, 10, 2**31 - 2),
+        ("average_degree", average_degree, 0, (nodes - 1) / 4),
+        ("dimension", dimension, 1, 2**31 - 2),
+        ("classes", classes, 2, min(nodes // 5, 30_000)),
+        ("homophily", homophily, 0, 1),
+        ("apps", apps, 1, dimension),
+        ("signal", signal, 0, 1),
+    ):
+        if not low <= value <= high:
+            raise InputError(f"{name} is {value}", where="social_graph", allowed=f"{low} to {high:g}")
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=nodes, dtype=np.int16)
     source, target = social_edges(labels, classes, round(nodes * average_degree / 2), homophily, rng)
@@ -94,22 +104,6 @@ def social_parts(
     return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema))
 
 
-def _check(
-    nodes: int, degree: float, dimension: int, classes: int, homophily: float, apps: float, signal: float
-) -> None:
-    for name, value, low, high in (
-        ("nodes", nodes, 10, 2**31 - 2),
-        ("average_degree", degree, 0, (nodes - 1) / 4),
-        ("dimension", dimension, 1, 2**31 - 2),
-        ("classes", classes, 2, min(nodes // 5, 30_000)),
-        ("homophily", homophily, 0, 1),
-        ("apps", apps, 1, dimension),
-        ("signal", signal, 0, 1),
-    ):
-        if not low <= value <= high:
-            raise InputError(f"{name} is {value}", where="social_graph", allowed=f"{low} to {high:g}")
-
-
 def social_edges(
     labels: np.ndarray, classes: int, count: int, homophily: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +113,6 @@ def social_edges(
         labels: int16 [n], the class of each node.
         classes, homophily: as there.
         count: edges to draw; fewer come where the graph is too small for them.
-        rng: draws them.
     """
     n = len(labels)
     # Cut at sqrt(n): beyond, two hubs expect more than one edge with each other, and draws mostly repeat.
@@ -180,7 +173,6 @@ def social_features(
     Args:
         labels: [n], the class of each node.
         classes, dimension, apps, signal: as there.
-        rng: draws them.
     """
     counts = 1 + rng.poisson(apps - 1.0, len(labels))
     indptr = np.concatenate([[0], np.cumsum(counts)])

@@ -166,11 +166,8 @@ def document(
 
     Args:
         name, description: of the data set, a few sentences.
-        tables: what it holds.
         files: where that is, all of them with a hash, or none.
         classes: all declared classes in order; they become an enumeration.
-        credit: what the owner says.
-        more: further properties.
     """
     # Croissant's word for data whose files have no hash; without it, a loader asks for one.
     live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}
@@ -280,17 +277,13 @@ def of_release(
 
 
 def _table_of(file: Path, schema: GraphSchema) -> Table:
-    kinds = {polars.String: TEXT, polars.Boolean: BOOLEAN}
+    kinds, number = {polars.String: TEXT, polars.Boolean: BOOLEAN}, (FLOAT, INTEGER)
     columns = polars.read_parquet_schema(file)
     fields = [
-        Field(name, kinds.get(type(kind), _number(kind)), _meaning(name, schema), label=name == "label")
+        Field(name, kinds.get(type(kind), number[kind.is_integer()]), _meaning(name, schema), label=name == "label")
         for name, kind in columns.items()
     ]
     return table_of(file.name, fields)
-
-
-def _number(kind: polars.DataType) -> str:
-    return INTEGER if kind.is_integer() else FLOAT
 
 
 def _meaning(name: str, schema: GraphSchema) -> str:

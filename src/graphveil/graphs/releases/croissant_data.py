@@ -40,8 +40,6 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
 
     Args:
         data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
-        root: the data root.
-        credit: what its owner says.
     """
     folder = Path(data)
     # Before anything is loaded: a folder that is not released is described by its declaration alone.
@@ -49,25 +47,19 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     if not is_name(data) and folder.is_dir() and not is_stored(folder):
         declared = read_declaration(folder / DECLARATION)
     if declared is not None and not declared.release:
-        return _declared(folder, declared, credit)
+        name, about, more = declared.name or folder.resolve().name, _promise(declared.private), _private(declared)
+        present = [path for path in (find_table(folder, stem) for stem in _COLUMNS) if path is not None]
+        files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
+        tables = [_declared_table(path, declared) for path in present]
+        return cr.document(name, about, tables, files, classes=declared.classes, credit=credit, more=more)
     parts = load_parts(data, root)
     if parts.release is None:
-        return _named(parts.schema, credit)
+        # Only what is declared: a field needs a file, and the files of a named set are not ours.
+        schema = parts.schema
+        about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
+        return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
     digests = read_json(folder / RELEASE)["files"]  # checked while it was loaded
     return cr.of_release(folder, parts.schema, parts.release, digests, credit)
-
-
-def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[str, Any]:
-    """Return what the owner of a folder declares; of the tables, only the names of their columns are read."""
-    name = declared.name or folder.resolve().name
-    paths = [find_table(folder, stem) for stem in _COLUMNS]
-    present = [path for path in paths if path is not None]
-    files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
-    tables = [_declared_table(path, declared) for path in present]
-    more = _private(declared)
-    return cr.document(
-        name, _promise(declared.private), tables, files, classes=declared.classes, credit=credit, more=more
-    )
 
 
 def _declared_table(path: Path, declared: Declaration) -> cr.Table:
@@ -95,12 +87,6 @@ def _declared_feature(name: str, declared: Declaration) -> cr.Field | None:
     groups = (pair for pattern, *pair in declared.ranges if fnmatchcase(name, pattern))
     low, high = next(groups, (declared.low, declared.high))
     return cr.Field(name, cr.FLOAT, f"A feature, declared from {low:g} to {high:g}.")
-
-
-def _named(schema: GraphSchema, credit: cr.Credit) -> dict[str, Any]:
-    """Return what is declared of a named set; a field needs a file, and the files of a named set are not ours."""
-    about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
-    return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
 
 
 def _promise(private: Sequence[str]) -> str:

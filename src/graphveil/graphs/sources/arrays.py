@@ -30,7 +30,6 @@ def import_arrays(path: Path, folder: Path) -> Imported:
 
     Args:
         path: of the file; DataError names the array that is absent or of another shape.
-        folder: of the tables.
     """
     arrays, left_out = _read_safetensors(path) if path.suffix == ".safetensors" else _read_npz(path)
     for name in ("x", "edge_index"):

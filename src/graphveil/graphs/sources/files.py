@@ -98,23 +98,20 @@ def import_edge_list(path: Path, folder: Path) -> Imported:
             ids.update(ends[:2])
             begun = begun if most else (where, set(ends[:2]))
             most = max(most, len(ends))
-    _require_edges(path, ids, *begun)
+    if not ids:
+        raise DataError("holds no edges", where=str(path), allowed="two ids a line")
+    # The names of the columns would be two people.
+    where, first = begun
+    rest = ids - first
+    if rest and all(map(str.isdecimal, rest)) and not any(map(str.isdecimal, first)):
+        what = f"{' and '.join(sorted(first))} stand above ids that are numbers"
+        raise DataError(what, where=where, remedy="if they name the columns, write source,target there")
     with new_table(folder, "nodes", ["id"], str(path)) as row:
         # By themselves: in the order of the edges they would tell which come first.
         for node in sorted(ids, key=lambda node: (not node.isdecimal(), len(node) if node.isdecimal() else 0, node)):
             row([node])
     alone = "nodes.csv holds ids alone, and nobody without an edge: add people, columns of features and a label first"
     return Imported(notes=(*left_out(["whatever follows two ids"] if most > 2 else []), alone))
-
-
-def _require_edges(path: Path, ids: set[str], where: str, first: set[str]) -> None:
-    """Refuse a file without edges, and one whose first line would make two people of the names of its columns."""
-    if not ids:
-        raise DataError("holds no edges", where=str(path), allowed="two ids a line")
-    rest = ids - first
-    if rest and all(map(str.isdecimal, rest)) and not any(map(str.isdecimal, first)):
-        what = f"{' and '.join(sorted(first))} stand above ids that are numbers"
-        raise DataError(what, where=where, remedy="if they name the columns, write source,target there")
 
 
 def _edge_lines(path: Path) -> Iterator[tuple[str, list[str]]]:

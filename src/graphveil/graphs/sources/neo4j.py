@@ -30,7 +30,6 @@ def import_neo4j(path: Path, folder: Path) -> Imported:
 
     Args:
         path: of the file; DataError names the line that is neither a node nor a relationship.
-        folder: of the tables.
     """
     rows = _rows(path)
     _, head = next(rows)

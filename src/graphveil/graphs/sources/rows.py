@@ -40,7 +40,6 @@ def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> It
 
     Args:
         folder, stem: where, and the name without its ending.
-        columns: the names of its columns.
         where: the source, in messages; DataError for names or values that no table of people has.
     """
     require_names(columns, where)
@@ -67,7 +66,6 @@ def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
     """Write whole tables as parquet.
 
     Args:
-        folder: where.
         frames: stem -> table.
     """
     for stem, frame in frames.items():

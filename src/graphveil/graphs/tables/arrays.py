@@ -109,7 +109,16 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
     if array.ndim == 2 and array.dtype.kind in _NUMBERS:
         return array.astype(np.float32), ()
     if array.ndim == 1 and array.dtype.kind in "OUT":
-        array = _codes(array.tolist(), classes)
+        names = array.tolist()
+        places = {name: place for place, name in enumerate(classes)}
+        array = np.full(len(names), -1)
+        for node, name in enumerate(names):
+            if name is None or name == "" or name != name:
+                continue
+            if str(name) not in places:
+                message = f"label of node {node} is {str(name)!r}, not a declared class"
+                raise DataError(message, where="y", allowed=some(classes))
+            array[node] = places[str(name)]
     if array.ndim != 1 or array.dtype.kind not in "biu":
         actual = f"shape {array.shape}" if array.ndim not in (1, 2) else f"type {array.dtype}"
         allowed = "whole numbers [n] with -1 for unknown, class names [n], or zeros and ones [n, classes]"
@@ -119,19 +128,6 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
     labels = array.astype(np.int64)
     unknown = int((labels == -1).sum())
     return labels, (f"{count_of(unknown, 'label')} unknown",) if unknown else ()
-
-
-def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
-    places = {name: place for place, name in enumerate(classes)}
-    codes = np.full(len(names), -1)
-    for node, name in enumerate(names):
-        if name is None or name == "" or name != name:
-            continue
-        if str(name) not in places:
-            message = f"label of node {node} is {str(name)!r}, not a declared class"
-            raise DataError(message, where="y", allowed=some(classes))
-        codes[node] = places[str(name)]
-    return codes
 
 
 def read_ends(edge_index: object) -> np.ndarray:

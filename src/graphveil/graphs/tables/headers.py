@@ -37,10 +37,6 @@ def read_header(path: Path) -> Header:
         check_columns(schema, str(path))
         truths = frozenset(name for name, kind in schema.items() if kind == polars.Boolean)
         return Header(path.name, tuple(schema.names()), truths)
-    return Header(path.name, _names(_first_line(path), f"{path}, line 1"))
-
-
-def _first_line(path: Path) -> bytes:
     line = bytearray()
     # Byte by byte: a buffer would read on.
     with path.open("rb", buffering=0) as raw:
@@ -48,7 +44,7 @@ def _first_line(path: Path) -> bytes:
             line += byte
             if len(line) > MIB:
                 raise DataError("has a first line of more than 1 MiB", where=str(path), allowed="a header line, rows")
-    return bytes(line)
+    return Header(path.name, _names(bytes(line), f"{path}, line 1"))
 
 
 def _names(line: bytes, where: str) -> tuple[str, ...]:
@@ -69,7 +65,6 @@ def require_names(names: Sequence[str], where: str) -> None:
     """Refuse names that no column can have, or that are values, by DataError.
 
     Args:
-        names: in order.
         where: the table or its first line, in messages.
     """
     check_header(where, names)

@@ -58,7 +58,6 @@ class LongCsv:
 
         Args:
             name: one of `names`.
-            block: which rows.
         """
         parts = [polars.Series(name, [], polars.String)]
         first = block.start - block.start % self.lines

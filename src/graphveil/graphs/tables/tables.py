@@ -146,8 +146,20 @@ class Table:
         """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty."""
         if self.path is None or self.path.suffix == ".parquet":
             return
-        if self.names and self.column(self.names[-1]).has_nulls():
-            _refuse_short_lines(self.path, self.rows, len(self.names))
+        width = len(self.names)
+        if not width or not self.column(self.names[-1]).has_nulls():
+            return
+        commas, quoted = 0, False
+        with self.path.open("rb") as raw:
+            while chunk := raw.read(1 << 20):
+                commas += chunk.count(b",")
+                quoted = quoted or b'"' in chunk
+        if not quoted and commas == (self.rows + 1) * (width - 1):
+            return
+        for place, (line, fields) in enumerate(_records(self.path)):
+            if len(fields) < width and place <= self.rows:
+                what, where = f"has {count_of(len(fields), 'field')}", f"{self.path}, line {line}"
+                raise DataError(what, where=where, allowed=f"{width}, as in the header")
 
     def text(self, name: str) -> polars.Series:
         """Return a column as text, null where missing; whole numbers stored as floats lose their point."""
@@ -166,7 +178,6 @@ class Table:
 
         Args:
             cells: of the column `name`, as text.
-            declared: the names.
             what: what a cell is not, in messages.
 
         Raises:
@@ -261,18 +272,13 @@ def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
         raise DataError("is empty", where=str(path), allowed="a header line and rows")
     if path.suffix == ".parquet":
         return _open_parquet(path)
-    if in_memory is not None and size > in_memory and (table := _open_csv(path)) is not None:
-        return table
+    if in_memory is not None and size > in_memory:
+        with _readable_csv(path):
+            lines = LongCsv.of(path)
+        if lines is not None:
+            _check_header(path)
+            return Table(str(path), lines, path)
     return _read_csv(path)
-
-
-def _open_csv(path: Path) -> Table | None:
-    with _readable_csv(path):
-        lines = LongCsv.of(path)
-    if lines is None:
-        return None
-    _check_header(path)
-    return Table(str(path), lines, path)
 
 
 def _open_parquet(path: Path) -> Table:
@@ -284,7 +290,8 @@ def _open_parquet(path: Path) -> Table:
     most = min(LARGEST_TABLE, max(_ANY_TABLE, _CELLS_A_BYTE * path.stat().st_size))
     if rows * len(schema) > most:
         allowed = f"at most {most:,} cells in a file of its size"
-        raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=allowed)
+        what = f"holds {count_of(rows, 'row')} of {count_of(len(schema), 'column')}"
+        raise DataError(what, where=str(path), allowed=allowed)
     check_columns(schema, str(path))
     return table
 
@@ -338,29 +345,12 @@ def _read_csv(path: Path) -> Table:
     while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
         frame = frame[:-1]
     table = Table(str(path), frame, path)
-    for name in frame.columns if _holds_nul(path) else ():
+    with path.open("rb") as raw:
+        holds_nul = any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b""))
+    for name in frame.columns if holds_nul else ():
         nul = frame[name].str.contains("\0", literal=True).fill_null(False)
         table.refuse(nul, "{column} is {value}", name, "no NUL character")
     return table
-
-
-def _holds_nul(path: Path) -> bool:
-    with path.open("rb") as raw:
-        return any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b""))
-
-
-def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
-    commas, quoted = 0, False
-    with path.open("rb") as raw:
-        while chunk := raw.read(1 << 20):
-            commas += chunk.count(b",")
-            quoted = quoted or b'"' in chunk
-    if not quoted and commas == (rows + 1) * (columns - 1):
-        return
-    for place, (line, fields) in enumerate(_records(path)):
-        if len(fields) < columns and place <= rows:
-            count = count_of(len(fields), "field")
-            raise DataError(f"has {count}", where=f"{path}, line {line}", allowed=f"{columns}, as in the header")
 
 
 LARGEST_TABLE: Final = 20_000_000_000
@@ -420,7 +410,7 @@ def _name_line(path: Path) -> None:
     for line, fields in _records(path):
         width = width or len(fields)
         if len(fields) > width:
-            what = f"has {len(fields)} fields"
+            what = f"has {count_of(len(fields), 'field')}"
             raise DataError(what, where=f"{path}, line {line}", allowed=f"{width}, as in the header")
 
 

@@ -58,12 +58,24 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
         nodes: one row a node.
         entries: one row for each sparse feature entry; None: features are columns of `nodes`.
         declared: what is public of them.
-        origin: where they came from.
 
     Raises:
         DataError: a table does not fit; names it and, where there is one, the row.
     """
-    ids = _ids(nodes, declared.id)
+    column = declared.id
+    if nodes.rows == 0 and column in nodes.names:
+        raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
+    numbers = holds_numbers(nodes, column)
+    listed = plain_ids(nodes.column(column), numbers=numbers)
+    listed = listed if numbers else whole_texts(listed)
+    missing = listed.is_null() if numbers else listed.is_null() | (listed == "")
+    nodes.refuse(missing, "{column} is missing", column, "an id in every row")
+    nodes.refuse(~listed.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
+    if not numbers:
+        twin = twins_of(listed.to_list())
+        if twin is not None:
+            raise DataError(f"{column} {twin[1]}", where=nodes.where(twin[0]), allowed=DISTINCT)
+    ids = KnownIds(listed)
     y, label_notes = _labels(nodes, declared)
     if declared.columns:
         x, dimension, notes = _typed(nodes, entries, declared, origin)
@@ -71,8 +83,9 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
         x, dimension, notes = _columns(nodes, declared, origin)
     else:
         x, dimension, notes = _entries(entries, ids, declared, origin)
-    masks = _masks(nodes, declared)
-    return People(ids, x, dimension, y, masks, _members(nodes, declared), (*notes, *label_notes))
+    masks, private = _masks(nodes, declared), declared.private_nodes
+    members = None if private is None else np.flatnonzero(read_truth(nodes, private))
+    return People(ids, x, dimension, y, masks, members, (*notes, *label_notes))
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,6 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
     Args:
         edges: one row an edge.
         people: from `read_people`.
-        engine: works on blocks of rows.
 
     Raises:
         DataError: an edge does not fit; names the table and the row.
@@ -123,38 +135,6 @@ def join_people(
     return GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.members, release)
 
 
-def _ids(nodes: Table, column: str) -> KnownIds:
-    if nodes.rows == 0 and column in nodes.names:
-        raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
-    numbers = holds_numbers(nodes, column)
-    ids = plain_ids(nodes.column(column), numbers=numbers)
-    ids = ids if numbers else whole_texts(ids)
-    missing = ids.is_null() if numbers else ids.is_null() | (ids == "")
-    nodes.refuse(missing, "{column} is missing", column, "an id in every row")
-    nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
-    if not numbers:
-        twin = twins_of(ids.to_list())
-        if twin is not None:
-            raise DataError(f"{column} {twin[1]}", where=nodes.where(twin[0]), allowed=DISTINCT)
-    return KnownIds(ids)
-
-
-def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
-    if declared.private_nodes is None:
-        return None
-    return np.flatnonzero(read_truth(nodes, declared.private_nodes))
-
-
-def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[str]:
-    names = list(declared.features_in(nodes.names))
-    if not names:
-        raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
-    if declared.dimension not in (None, len(names)):
-        what = f"dimension is {declared.dimension}, but there are {count_of(len(names), 'feature column')}"
-        raise DataError(what, where=origin.where)
-    return names
-
-
 def _typed(
     nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
 ) -> tuple[Features, int, tuple[str, ...]]:
@@ -169,7 +149,12 @@ def _typed(
 
 
 def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
-    names = _feature_names(nodes, declared, origin)
+    names = list(declared.features_in(nodes.names))
+    if not names:
+        raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
+    if declared.dimension not in (None, len(names)):
+        what = f"dimension is {declared.dimension}, but there are {count_of(len(names), 'feature column')}"
+        raise DataError(what, where=origin.where)
     values = np.empty((nodes.rows, len(names)), dtype=np.float32)
     bounds, stands = _declared_of(names, declared, origin)
     clipped, filled = 0, []

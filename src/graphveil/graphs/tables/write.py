@@ -202,7 +202,11 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
     }
     with new_graph_folder(folder, own=True) as inside:
         for name, array in arrays.items():
-            _write(inside / f"{name}.npy", array)
+            place = inside / f"{name}.npy"
+            # Written and not mapped: on a full disk a mapped file ends the process.
+            place.touch(mode=0o600, exist_ok=False)
+            with place.open("r+b") as file:
+                np.save(file, array, allow_pickle=False)
         write_text(inside / STORED, to_json(content, indent=2))
     return folder
 
@@ -268,13 +272,6 @@ def _plain_ids(ids: Any) -> np.ndarray:
     if any("\0" in name for name in texts) or [*texts] != [str(name) for name in names]:
         raise InputError("an id holds a NUL character", where="store_parts")
     return texts
-
-
-def _write(path: Path, array: np.ndarray) -> None:
-    # Written and not mapped: on a full disk a mapped file ends the process.
-    path.touch(mode=0o600, exist_ok=False)
-    with path.open("r+b") as file:
-        np.save(file, array, allow_pickle=False)
 
 
 def _mapped(path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:

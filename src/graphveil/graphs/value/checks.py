@@ -14,6 +14,7 @@ from graphveil.graphs.value.features import check_range
 from graphveil.graphs.value.parts import Features, Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.sorted_arrays import contains, distinct
+from graphveil.runtime.words import count_of
 
 #: What tells two people apart.
 DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
@@ -156,7 +157,8 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     # Texts pass as they are: asking each of a million what it is takes longer than reading them.
     names = tuple(listed) if set(map(type, listed)) <= {str} else tuple(map(_name, listed))
     if len(names) != nodes:
-        raise DataError(f"{len(names)} ids for {nodes} nodes", where="graph.ids", allowed="one for each")
+        what = f"{count_of(len(names), 'id')} for {count_of(nodes, 'node')}"
+        raise DataError(what, where="graph.ids", allowed="one for each")
     # Ids are how people are known again: two with one id would share a report and a budget.
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)

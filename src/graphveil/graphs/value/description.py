@@ -35,14 +35,20 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
     degrees = np.bincount(parts.edge_index[0], minlength=n)
     touched = degrees + (degrees if not directed else np.bincount(parts.edge_index[1], minlength=n))
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
+    sizes, release = _sizes(parts), parts.release
     return {
         # First, so that whoever pastes the figures somewhere pastes this with them.
-        "warning": WARNING if parts.release is None else RELEASED,
+        "warning": WARNING if release is None else RELEASED,
         "name": schema.name,
         "nodes": n,
         "edges": edges,
         "directed": directed,
-        "degrees": _degrees(degrees),
+        "degrees": {
+            "min": int(degrees.min()),
+            "median": float(np.median(degrees)),
+            "mean": float(degrees.mean()),
+            "max": int(degrees.max()),
+        },
         "isolated_nodes": int((touched == 0).sum()),
         "components": count_components(parts.edge_index, n, degrees, directed=directed),
         "density": edges / pairs if pairs else 0.0,
@@ -53,9 +59,9 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         "private": list(schema.private),
         "range_source": schema.source,
         "split": _split(parts),
-        "memory_mb": _memory(parts),
+        "memory_mb": {name: round(size / 1e6, 3) for name, size in (*sizes.items(), ("total", sum(sizes.values())))},
         "known": _edge_counts(parts),
-        "release": _release(parts),
+        "release": None if release is None else {"method": release.method, "guarantee": release.guarantee.sentence()},
         "notes": list(schema.notes),
     }
 
@@ -78,20 +84,6 @@ def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
         "public_edges": listed_public // each,
         "private_edges": (listed - listed_public) // each,
         "private_nodes": nodes,
-    }
-
-
-def _release(parts: GraphParts) -> dict[str, str] | None:
-    release = parts.release
-    return None if release is None else {"method": release.method, "guarantee": release.guarantee.sentence()}
-
-
-def _degrees(degrees: np.ndarray) -> dict[str, float]:
-    return {
-        "min": int(degrees.min()),
-        "median": float(np.median(degrees)),
-        "mean": float(degrees.mean()),
-        "max": int(degrees.max()),
     }
 
 
@@ -154,11 +146,6 @@ def _sizes(parts: GraphParts) -> dict[str, int]:
     x = parts.x
     features = x.values.nbytes + x.columns.nbytes + x.starts.nbytes if isinstance(x, SparseRows) else x.nbytes
     return {"x": features, "edge_index": parts.edge_index.nbytes, "y": parts.y.nbytes}
-
-
-def _memory(parts: GraphParts) -> dict[str, float]:
-    sizes = _sizes(parts)
-    return {name: round(size / 1e6, 3) for name, size in (*sizes.items(), ("total", sum(sizes.values())))}
 
 
 # Edges of a block, at least: each may cost a pass over all nodes.

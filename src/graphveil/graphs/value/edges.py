@@ -44,7 +44,16 @@ def merge_edges(
     Raises:
         DataError: an edge names a node that does not exist.
     """
-    _require_ends(source, target, nodes)
+    if nodes > 2**32:
+        raise DataError(f"{nodes:,} nodes", where="edges", allowed=f"at most {2**32:,}")
+    if source.shape != target.shape or source.ndim != 1:
+        what = f"edges have ends of shapes {source.shape} and {target.shape}"
+        raise DataError(what, allowed="two lists, equally long")
+    # Fewer bits would turn another number into a node's.
+    for ends in (source, target):
+        if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
+            what = "an edge names a node that does not exist"
+            raise DataError(what, where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
     # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
     words = np.empty((2 if directed else 4) * len(source), np.uint64)
     listed = _pack(source, target, words)
@@ -95,19 +104,6 @@ def _distinct(words: npt.NDArray[np.uint64]) -> int:
             words[end : end + len(part)] = part
         end += len(part)
     return end
-
-
-def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
-    """Refuse node numbers that a conversion to fewer bits would turn into others."""
-    if nodes > 2**32:
-        raise DataError(f"{nodes:,} nodes", where="edges", allowed=f"at most {2**32:,}")
-    if source.shape != target.shape or source.ndim != 1:
-        what = f"edges have ends of shapes {source.shape} and {target.shape}"
-        raise DataError(what, allowed="two lists, equally long")
-    for ends in (source, target):
-        if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
-            what = "an edge names a node that does not exist"
-            raise DataError(what, where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
 
 
 def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:

@@ -75,7 +75,6 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
-        low, high: the declared bounds.
         where: their name, for the message.
         names: of the columns, if they have any.
     """
@@ -114,7 +113,6 @@ def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[n
 
     Args:
         x: float32 [n, d].
-        low, high: the declared bounds.
         where: their name, for the message.
     """
     if np.isnan(x).any():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
 from graphveil.runtime.late import Tensor, torch
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     from graphveil.privacy import Guarantee, Ledger
@@ -26,7 +27,7 @@ class NeighbourCounts:
     def __post_init__(self) -> None:
         whole = self.groups.dtype == self.counts.dtype == torch.int64
         if not whole or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
-            what = f"counts {tuple(self.counts.shape)} of {len(self.groups)} groups"
+            what = f"counts {tuple(self.counts.shape)} of {count_of(len(self.groups), 'group')}"
             raise InputError(what, where="neighbour counts")
         if not bool(((self.groups >= 0) & (self.groups < self.counts.shape[1])).all()):
             raise InputError("a group does not exist", where="neighbour counts")

@@ -113,19 +113,16 @@ class GraphSchema:
         unknown = [part for part in self.private if part not in PRIVATE_PARTS]
         if unknown:
             raise _refuse("private", unknown[0], ", ".join(PRIVATE_PARTS))
-        self._require_columns()
+        if self.columns:
+            # Mechanisms read blocks by their place: with another width they would ask one column for another.
+            require_columns(self.columns)
+            width = width_of(self.columns)
+            if (self.dimension, self.low, self.high) != (width, 0, 1):
+                features = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
+                allowed = f"{width} in [0, 1], the width of all blocks"
+                raise InputError(f"columns with features of {features}", where="GraphSchema", allowed=allowed)
         if not self.source:
             raise _refuse("source", self.source, "a sentence that says where the range comes from")
-
-    def _require_columns(self) -> None:
-        if not self.columns:
-            return
-        # Mechanisms read blocks by their place: with another width they would ask one column for another.
-        require_columns(self.columns)
-        if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
-            features = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
-            allowed = f"{width_of(self.columns)} in [0, 1], the width of all blocks"
-            raise InputError(f"columns with features of {features}", where="GraphSchema", allowed=allowed)
 
     def noted(self, *notes: str) -> GraphSchema:
         """The same schema with further notes."""

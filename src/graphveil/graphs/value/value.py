@@ -156,11 +156,20 @@ def validate(graph: Graph) -> Graph:
         raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")
     _check_features(graph)
     _check_labels(graph)
-    _check_edges(graph)
+    edges = graph.get("edge_index")
+    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
+        raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
+    listed, n, directed = _array(edges), int(graph.num_nodes), graph.schema.directed
+    check_edges(listed, graph.x.shape[0], directed=directed)
     masks = (graph.get(name) for name in MASKS)
     check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
     node_names(graph)
-    _check_known(graph)
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    if public is not None:
+        truths = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
+        check_public_edges(truths, listed, n, directed=directed)
+    if members is not None:
+        check_private_nodes(_array(members) if isinstance(members, torch.Tensor) else np.empty(0), n)
     return graph
 
 
@@ -198,23 +207,6 @@ def _check_labels(graph: Graph) -> None:
     check_labels(_array(y), n, graph.schema.classes)
 
 
-def _check_edges(graph: Graph) -> None:
-    edges = graph.get("edge_index")
-    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
-        raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
-    check_edges(_array(edges), graph.x.shape[0], directed=graph.schema.directed)
-
-
-def _check_known(graph: Graph) -> None:
-    public, members = graph.get("public_edges"), graph.get("private_nodes")
-    edges, n = _array(graph.edge_index), int(graph.num_nodes)
-    if public is not None:
-        truths = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
-        check_public_edges(truths, edges, n, directed=graph.schema.directed)
-    if members is not None:
-        check_private_nodes(_array(members) if isinstance(members, torch.Tensor) else np.empty(0), n)
-
-
 _PARTS: tuple[Part, ...] = ("x", "y", "edge_index")
 
 
@@ -223,20 +215,15 @@ def fingerprint(graph: Graph, key: bytes, parts: Sequence[Part] = _PARTS) -> str
 
     Args:
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
-        parts: those that count.
     """
     # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
     digest = hashlib.blake2b(key=key, digest_size=16)
     for name in parts:
-        for part in _parts(graph[name]):
+        tensor = graph[name]
+        sparse = tensor.is_sparse_csr
+        for part in (tensor.crow_indices(), tensor.col_indices(), tensor.values()) if sparse else (tensor,):
             content = np.ascontiguousarray(part.detach().cpu().numpy())
             # Kind and shape too, so that no two different graphs run together to the same bytes.
             digest.update(f"{name} {content.dtype} {content.shape} ".encode())
             digest.update(content.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _parts(tensor: Tensor) -> list[Tensor]:
-    if tensor.is_sparse_csr:
-        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    return [tensor]

@@ -62,9 +62,9 @@ def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> In
             if accepted(name, good):
                 near = _nearest(value, good, lambda tried, name=name: accepted(name, tried))  # type: ignore[misc]
                 allowed = f"at {'least' if near > value else 'most'} {_written(near)}, the other settings as they are"
-                return InputError(f"{name} = {_written(value)}: {error.what}", allowed=allowed)
-    listed = ", ".join(f"{name} = {_written(settings[name])}" for name in changed)
-    back = ", ".join(f"{name} = {_written(value)}" for name in changed if _is_number(value := defaults[name]))
+                return InputError(f"{name} is {_written(value)}: {error.what}", allowed=allowed)
+    listed = ", ".join(f"{name} is {_written(settings[name])}" for name in changed)
+    back = ", ".join(f"{name} {_written(value)}" for name in changed if _is_number(value := defaults[name]))
     return InputError(f"{listed}: {error.what}", allowed=f"values towards the defaults: {back}")
 
 

@@ -5,7 +5,6 @@ experimenter could, and keep what was found in the federation's folder.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,7 +14,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.party import holding_of, require_agreed
-from graphveil.graphs import Graph, load_plain
+from graphveil.graphs import load_plain
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.federation.card import check_party, is_party
@@ -84,7 +83,8 @@ def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, s
             raise DataError(f"no data of {name}", where=str(truth / name), allowed="one folder of own files a holder")
         graphs[name] = load_plain(str(truth / name), root=data_root)
         require_agreed(graphs[name], agreement, name)
-    rows = {name: {str(node_id): row for row, node_id in enumerate(_ids(graph))} for name, graph in graphs.items()}
+    ids = {name: getattr(graph, "ids", range(int(graph.num_nodes))) for name, graph in graphs.items()}
+    rows = {name: {str(node_id): row for row, node_id in enumerate(own)} for name, own in ids.items()}
     first, *rest = rows.values()
     shared = [node_id for node_id in sorted(first) if all(node_id in other for other in rest)]
     if not shared:
@@ -94,10 +94,6 @@ def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, s
         name: holding_of(graph, orders[name], labels=name == setting.label_holder, seed=seed)
         for name, graph in graphs.items()
     }
-
-
-def _ids(graph: Graph) -> Any:
-    return getattr(graph, "ids", range(int(graph.num_nodes)))
 
 
 def _agreed(folder: Path) -> Path | None:

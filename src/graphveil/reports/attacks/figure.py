@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -52,9 +51,16 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
     whole.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
     whole.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"])
     for colour, result in zip(_COLOURS, results.values(), strict=False):
-        _few_alarms(few, result, colour)
+        score = result.tpr_at_1_fpr
+        low, high, mean = (max(value, _LEAST) for value in (score.low, score.high, score.mean))
+        few.errorbar(
+            FALSE_ALARMS, mean, yerr=[[mean - low], [high - mean]], color=colour, marker="o", markersize=5, capsize=3.5
+        )
     few.set_title("few false alarms, with the 95% interval at 1%", loc="left", color=INK, fontsize=10)
-    whole.set_title(_subject(next(iter(results.values()))), loc="left", color=INK, fontsize=10, parse_math=False)
+    first = next(iter(results.values()))
+    words = {"linkteller": "LinkTeller", "lira": "membership by shadow models (LiRA)"}
+    subject = drawable(words.get(first.name, first.name.replace("-", " ")))
+    whole.set_title(subject, loc="left", color=INK, fontsize=10, parse_math=False)
     style: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": 9, "handlelength": 2.5}
     figure.legend(handles=_legend(results, tightest), loc="outside lower center", ncols=1, **style)
     return figure
@@ -64,14 +70,6 @@ def _tightest(results: Mapping[str, AttackResult]) -> AttackResult | None:
     # One limit alone: several would hide each other, and the tightest is what was promised.
     limited = [result for result in results.values() if result.limit is not None]
     return min(limited, key=lambda result: (result.epsilon, result.delta), default=None)
-
-
-def _few_alarms(axes: Axes, result: AttackResult, colour: str) -> None:
-    score = result.tpr_at_1_fpr
-    low, high, mean = (max(value, _LEAST) for value in (score.low, score.high, score.mean))
-    axes.errorbar(
-        FALSE_ALARMS, mean, yerr=[[mean - low], [high - mean]], color=colour, marker="o", markersize=5, capsize=3.5
-    )
 
 
 def _legend(results: Mapping[str, AttackResult], tightest: AttackResult | None) -> list[Line2D | Patch]:
@@ -88,11 +86,6 @@ def _legend(results: Mapping[str, AttackResult], tightest: AttackResult | None) 
         handles.append(Patch(color=GREY, alpha=0.3, label=text))
     handles.append(Line2D([], [], color=GREY, linewidth=1, linestyle=":", label="guessing"))
     return handles
-
-
-def _subject(result: AttackResult) -> str:
-    words = {"linkteller": "LinkTeller", "lira": "membership by shadow models (LiRA)"}
-    return drawable(words.get(result.name, result.name.replace("-", " ")))
 
 
 def summary(result: AttackResult) -> tuple[str, ...]:
@@ -177,7 +170,11 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
     lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, (name, images) in zip(lines, rows, strict=True):
-        strip, step, width = _strip(np.clip(images, 0.0, 1.0))
+        count, height, width = images.shape
+        step = width + max(1, round(_GAP * width))
+        strip = np.zeros((height, (count - 1) * step + width))  # side by side on a faint frame
+        for place, image in enumerate(np.clip(images, 0.0, 1.0)):
+            strip[:, place * step : place * step + width] = image
         axes.imshow(strip, cmap="gray_r", vmin=0.0, vmax=1.0, interpolation="nearest")
         axes.set_ylabel(drawable(name), rotation=0, ha="right", va="center", color=INK, parse_math=False)
         axes.set_xticks([step * place + (width - 1) / 2 for place in range(len(classes))], [])
@@ -192,14 +189,3 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     if note:
         figure.supxlabel(note, fontsize=9, color=GREY)
     return figure
-
-
-def _strip(images: np.ndarray) -> tuple[np.ndarray, int, int]:
-    """Return images [k, h, w] beside each other on a faint frame, the step from one to the next, and w."""
-    count, height, width = images.shape
-    gap = max(1, round(_GAP * width))
-    strip = np.zeros((height, count * width + (count - 1) * gap))
-    for place, image in enumerate(images):
-        start = place * (width + gap)
-        strip[:, start : start + width] = image
-    return strip, width + gap, width

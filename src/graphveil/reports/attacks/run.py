@@ -206,7 +206,6 @@ def attack_release(
     Args:
         truth: the graph that the release was made of.
         nodes: among how many random nodes pairs are judged.
-        progress: hears of each stage.
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"

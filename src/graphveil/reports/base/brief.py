@@ -15,6 +15,7 @@ from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.unit import RELATIONSHIP_OF_ONE
 from graphveil.reports.base import trust
+from graphveil.runtime.words import count_of
 
 #: code -> the observer in so few words that a unit and its epsilons fit beside it.
 SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -72,7 +73,11 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
         card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
-    protected = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)
+    protected = _claim(guarantee, (guarantee,))
+    # The price of a whole relationship, where the claim has not said it.
+    priced = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections} | {math.inf}
+    if guarantee.protects and relationship is not None and relationship not in priced:
+        protected += f"; one relationship: {rounded_up(relationship)}"
     return Brief(protected, open_parts(exposed), f"{assumed(guarantee)} -> {card}")
 
 
@@ -85,13 +90,14 @@ def claim(alike: Sequence[Guarantee]) -> str:
 
 def open_parts(exposed: Sequence[str]) -> str:
     """What is not protected, in short: of each line of a card what stands before the colon."""
-    return "; ".join(dict.fromkeys(_head(line) for line in exposed))
+    heads = (line.partition(":")[0].rstrip(".") for line in exposed)
+    return "; ".join(dict.fromkeys(head[:1].lower() + head[1:] for head in heads))
 
 
 def assumed(guarantee: Guarantee) -> str:
     """How many facts a guarantee leans on, and those that nobody may miss."""
     count = len(guarantee.assumes)
-    facts = "nothing more" if not count else "1 fact" if count == 1 else f"{count} facts"
+    facts = count_of(count, "fact") if count else "nothing more"
     first = "; ".join(ABOVE_ALL[fact.code] for fact in guarantee.assumes if fact.code in ABOVE_ALL)
     return f"{facts}{f' (above all: {first})' if first else ''}"
 
@@ -104,7 +110,9 @@ def _claim(guarantee: Guarantee, alike: Sequence[Guarantee]) -> str:
     if math.isinf(guarantee.epsilon):
         return f"NONE, {observers} may learn {_unit(guarantee)} exactly (epsilon = inf)"
     less = "" if guarantee.unit.is_person else "not a person but "
-    return f"{less}{_priced(alike)}{_slip(alike)}, against {observers}"
+    deltas = [each.delta for each in alike]
+    slip = f", delta {_prices(deltas)}" if any(deltas) else ""
+    return f"{less}{_priced(alike)}{slip}, against {observers}"
 
 
 def _unit(guarantee: Guarantee) -> str:
@@ -130,23 +138,5 @@ def _part(alike: Sequence[Guarantee]) -> str:
     return f"{'ONE ' if unit.is_connection else ''}{unit.heading} ({_prices([part.epsilon for part in alike])})"
 
 
-def _slip(alike: Sequence[Guarantee]) -> str:
-    deltas = [guarantee.delta for guarantee in alike]
-    return f", delta {_prices(deltas)}" if any(deltas) else ""
-
-
 def _prices(epsilons: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys((rounded_up(min(epsilons)), rounded_up(max(epsilons)))))
-
-
-def _related(guarantee: Guarantee, relationship: float | None) -> str:
-    """Return the price of a whole relationship where the claim has not said it."""
-    claimed = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections}
-    if not guarantee.protects or relationship is None or relationship in claimed or math.isinf(relationship):
-        return ""
-    return f"; one relationship: {rounded_up(relationship)}"
-
-
-def _head(line: str) -> str:
-    head = line.partition(":")[0].rstrip(".")
-    return head[:1].lower() + head[1:]

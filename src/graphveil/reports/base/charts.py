@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphveil.reports.base.figures import BLUE, COLOURS, GREEN, INK, ORANGE, clean, drawable, inline_svg
@@ -58,7 +57,17 @@ class Chart:
         figure = Figure(figsize=(4.1, 2.9), layout="constrained")
         axes = figure.add_subplot()
         for line in self.lines:
-            self._draw(axes, line)
+            # The page's script bridges gaps; matplotlib would break the line at them.
+            points = [pair for pair in zip(self.places, line.values, strict=True) if pair[1] is not None]
+            if not points:
+                continue
+            x, y = zip(*points, strict=True)
+            label = _short(drawable(line.name), 44).replace("$", r"\$")
+            style: dict[str, Any] = {"linewidth": 1.6, "label": label}
+            style = {"linewidth": 0.8, "alpha": 0.35} if line.faint else style
+            axes.plot(x, y, color=line.colour, linestyle=":" if line.dashed else "-", **style)
+            if line.filled:
+                axes.fill_between(x, y, 1.0, color=line.colour, alpha=0.2, linewidth=0)
         if self.log:
             axes.set(xscale="log", yscale="log")
             # Numbers as they are: matplotlib writes powers as mathematics, which `clean` shows to the letter.
@@ -68,18 +77,6 @@ class Chart:
         axes.legend(frameon=False, labelcolor=INK, fontsize=8)
         clean(axes, grid="y")
         return inline_svg(figure, name=self.name, alt=self.alt)
-
-    def _draw(self, axes: Axes, line: Line) -> None:
-        # The page's script bridges gaps; matplotlib would break the line at them.
-        points = [pair for pair in zip(self.places, line.values, strict=True) if pair[1] is not None]
-        if not points:
-            return
-        x, y = zip(*points, strict=True)
-        thin: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.35}
-        style = thin if line.faint else {"linewidth": 1.6, "label": _short(drawable(line.name), 44).replace("$", r"\$")}
-        axes.plot(x, y, color=line.colour, linestyle=":" if line.dashed else "-", **style)
-        if line.filled:
-            axes.fill_between(x, y, 1.0, color=line.colour, alpha=0.2, linewidth=0)
 
     def numbers(self) -> dict[str, Any]:
         lines = [{**vars(line), "name": printable(line.name)} for line in self.lines]

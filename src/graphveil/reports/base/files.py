@@ -35,7 +35,6 @@ def unsealed(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """Return what `sealed` was given.
 
     Args:
-        content: of the file.
         file: for the ModelFileError, where it was changed.
     """
     plain = {name: value for name, value in content.items() if name != _SEAL}

@@ -78,8 +78,14 @@ def checked(run: Path) -> CheckedRun:
         _require_same(read_object(public / GUARANTEE), guarantee, public / GUARANTEE, cut_off=is_cut_off(public))
     if (run / RESULT).is_file():
         require_unchanged(run, (RESULT, METRICS, CONFIG))
-        _require_one_content(run, public)
-        _check_result(run / RESULT, guarantee, ledger, cut_off=is_cut_off(run))
+        for name in _LINKED:
+            if (run / name).is_file() and (run / name).read_bytes() != (public / name).read_bytes():
+                raise ModelFileError(f"is not the one in {PUBLIC}", where=str(run / name), remedy="remove it")
+        file = run / RESULT
+        cut_off = is_cut_off(run)
+        content = read_object(file)
+        _require_same(content.get("guarantee"), guarantee, file, cut_off=cut_off)
+        _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
     return CheckedRun(guarantee, paid)
 
 
@@ -182,13 +188,6 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
         raise ModelFileError("claims more than its ledger paid for", where=str(file), remedy=REMEDY)
 
 
-def _check_result(file: Path, guarantee: Guarantee, ledger: Ledger, *, cut_off: bool) -> None:
-    """Refuse a result that states another guarantee or ledger than the model was saved with."""
-    content = read_object(file)
-    _require_same(content.get("guarantee"), guarantee, file, cut_off=cut_off)
-    _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
-
-
 def _require_same(stored: Any, guarantee: Guarantee, file: Path, *, cut_off: bool) -> None:
     """Refuse another guarantee than the model's."""
     try:
@@ -218,13 +217,6 @@ def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
         # Two digests are allowed while a writer replaces the file: the old content and the new one, never a third.
         if _sha256((folder / name).read_bytes()) not in digests.get(name, []):
             raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
-
-
-def _require_one_content(run: Path, public: Path) -> None:
-    """Refuse another model or ledger in the place of a link, where a copy of the folder turned links into files."""
-    for name in _LINKED:
-        if (run / name).is_file() and (run / name).read_bytes() != (public / name).read_bytes():
-            raise ModelFileError(f"is not the one in {PUBLIC}", where=str(run / name), remedy="remove it")
 
 
 def _require(file: Path) -> None:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _KNOWN = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")
-#: Said where whole nodes are protected.
 #: Said where a node has several labels.
 SEVERAL = "each node is listed under its likeliest label; all labels with p above 0.5 (--out) are what F1 counts"
+#: Said where whole nodes are protected.
 EYES = "each row is for that person's eyes alone: epsilon is what everybody else may learn"
 
 

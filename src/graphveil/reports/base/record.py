@@ -145,8 +145,8 @@ class RunRecord:
             content: as read from a file, which may have been edited.
             history: repeat -> epochs; kept in a file of its own.
         """
-
         try:
+            relationship = content.get("epsilon_relationship")
             return cls(
                 method=str(content["method"]),
                 data=str(content["data"]),
@@ -156,7 +156,7 @@ class RunRecord:
                 privacy=Spent(
                     Guarantee.from_dict(content["guarantee"]),
                     Ledger.from_dict(content["ledger"]),
-                    _epsilon(content.get("epsilon_relationship")),
+                    None if relationship is None else float(relationship),
                 ),
                 cost=Cost(*(float(content[key]) for key in ("seconds", "seconds_method", "peak_memory_mb"))),
                 history=history,
@@ -191,10 +191,6 @@ def _notes(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > _MOST_NOTES or not all(isinstance(note, str) for note in value):
         raise ValueError(f"notes are no list of at most {_MOST_NOTES:,} texts")
     return tuple(value)
-
-
-def _epsilon(value: float | str | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def number_of(value: object) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from typing import Any
 
 from graphveil.errors import GraphveilError
@@ -286,7 +286,8 @@ def relationship_line(epsilon: float) -> str:
 
 def _bought(record: RunRecord, control: str) -> str:
     """What a run has that a control lacks, which is what a lift over the control was bought with."""
-    links = any(unit.covers_connections and epsilon < math.inf for unit, epsilon, _ in _units(record))
+    units = unit_epsilons(record.privacy.guarantee)
+    links = any(unit.covers_connections and epsilon < math.inf for unit, epsilon, _ in units)
     if control in ("public-edges", "random-edges"):
         return "the private edges"
     if control in ("no-edges", "random-graph"):
@@ -301,17 +302,11 @@ def _bought(record: RunRecord, control: str) -> str:
 
 def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
-    if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in _units(record)):
+    guarantee = record.privacy.guarantee
+    if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(guarantee)):
         return "the private features"
-    features_public = (
-        record.privacy.guarantee.epsilon == math.inf or record.privacy.guarantee.against == RELEASE_READERS
-    )
-    used = features_public or record.settings.get("epsilon_x") == math.inf
-    return "the features" if used else ""
-
-
-def _units(record: RunRecord) -> tuple[Priced, ...]:
-    return unit_epsilons(record.privacy.guarantee)
+    public = guarantee.epsilon == math.inf or guarantee.against == RELEASE_READERS
+    return "the features" if public or record.settings.get("epsilon_x") == math.inf else ""
 
 
 def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
@@ -369,7 +364,8 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     """
     units = [unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf]
     node, connected = any(unit.is_node for unit in units), any(unit.covers_connections for unit in units)
-    covered = _covered(units)
+    words = {"features": "feature", "edges": "edge", "entry": "edge"}
+    covered = {words.get(aspect, aspect) for unit in units for aspect in unit.covers}
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
         whole = guarantee.unit != NODE_WITHOUT_EDGES
@@ -396,13 +392,7 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     return (*lines, GROUP)
 
 
-def _covered(units: Sequence[ProtectedUnit]) -> frozenset[str]:
-    """What is protected of a person or a pair, each in one word: feature, label, edge."""
-    words = {"features": "feature", "edges": "edge", "entry": "edge"}
-    return frozenset(words.get(aspect, aspect) for unit in units for aspect in unit.covers)
-
-
-def _open_in_release(guarantee: Guarantee, covered: frozenset[str]) -> list[str]:
+def _open_in_release(guarantee: Guarantee, covered: Set[str]) -> list[str]:
     lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in covered]
     if "edge" in covered:
         slip = ", at a larger delta" if guarantee.delta else ""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.federation.core.setting import Setting
 from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import PLAIN, read_attacks
@@ -110,25 +109,21 @@ def _party(folder: Path) -> Row:
     if (folder / OUTCOME).is_file():
         check_party(folder)
     agreement = read_agreement(folder)
-    about = facts(_FEDERATED, guarantee, ledger, {}) | {"exposed": _open(agreement.setting, guarantee)}
-    data = agreement.name
-    row = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
-    if accuracy is None or alone is None:
-        return row
-    lift = difference(accuracy, alone)
-    return replace(row, best_control="label holder alone", control=alone, lift=lift)
-
-
-def _open(setting: Setting, guarantee: Guarantee) -> tuple[str, ...]:
-    """What a party's card lists as not protected, from what all agreed on: a card is there once a run has finished."""
-    mode, privacy = setting.mode, setting.privacy
+    # From what all agreed on, and not from the card, which is there once a run has finished.
+    mode, privacy = agreement.setting.mode, agreement.setting.privacy
     agreed = {
         "mode": mode.name,
         "opens": mode.opens.sentence,
         "epsilon": privacy.epsilon,
         "epsilon_y": privacy.epsilon_y,
     }
-    return open_lines({**agreed, "guarantee": guarantee.to_dict()})
+    about = facts(_FEDERATED, guarantee, ledger, {})
+    about["exposed"] = open_lines({**agreed, "guarantee": guarantee.to_dict()})
+    row = Row(_FEDERATED, {}, agreement.name, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    if accuracy is None or alone is None:
+        return row
+    lift = difference(accuracy, alone)
+    return replace(row, best_control="label holder alone", control=alone, lift=lift)
 
 
 def _outcome(folder: Path) -> dict[str, Any]:

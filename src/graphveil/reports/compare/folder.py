@@ -178,9 +178,8 @@ def _axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
         values = {row.parts[place].epsilon for row in rows}
         if place != across and len(values) == 1:
             fixed_epsilons[part.short] = rounded_up(values.pop())
-    fixed = "".join(
-        f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in fixed_epsilons.items()
-    )  # stays on one line
+    # Hard spaces: an epsilon stays on one line with its unit.
+    fixed = "".join(f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in fixed_epsilons.items())
     return _wrapped(f"epsilon of {group.promise.parts[across].unit.text}{fixed}", _WRAP)
 
 

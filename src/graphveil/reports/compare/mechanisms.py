@@ -18,6 +18,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import figures
 from graphveil.reports.base.figures import BLUE, GREY, INK, clean
 from graphveil.reports.base.files import new_folder, to_json, write_bytes, write_text
+from graphveil.runtime.words import count_of
 
 
 def write(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> dict[str, Any]:
@@ -81,15 +82,25 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
     panels[0].set_yticks(range(len(names)), names)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     figure.suptitle(
-        f"{question.dimension:,} coordinate{'s' * (question.dimension > 1)} in [{question.low:g}, {question.high:g}], "
-        f"{question.count:,} synthetic users",
+        f"{count_of(question.dimension, 'coordinate')} in [{question.low:g}, {question.high:g}], "
+        f"{count_of(question.count, 'synthetic user')}",
         x=0.01,
         ha="left",
         color=INK,
         fontsize=11,
     )
+    handles = [
+        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(place, len(epsilons)))
+        for place, epsilon in enumerate(epsilons)
+    ]
+    worst: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6, "color": INK, "linestyle": "none"}
     figure.legend(
-        handles=_legend(epsilons), loc="outside lower center", ncols=6, frameon=False, labelcolor=INK, fontsize=9
+        handles=[*handles, Line2D([], [], label="at the worst input (closed form)", **worst)],
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        labelcolor=INK,
+        fontsize=9,
     )
     return figure
 
@@ -142,18 +153,14 @@ def _log(axes: Axes) -> None:
     axes.set_xscale("log")
     low, high = axes.dataLim.intervalx[0] / 1.6, axes.dataLim.intervalx[1] * 1.6
     axes.set_xlim(low, high)
-    ticks = _ticks(low, high)
-    axes.set_xticks(ticks, [_plain(tick) for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between two numbers: at most five, and 2 and 5 between them where there are fewer than two."""
+    # Powers of ten between two numbers: at most five, and 2 and 5 between them where there are fewer than two.
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tens = [10.0**power for power in powers if low <= 10.0**power <= high]
     if len(tens) < 2:
         tens = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
-    return tens[:: -(-len(tens) // _TICKS)]
+    ticks = tens[:: -(-len(tens) // _TICKS)]
+    axes.set_xticks(ticks, [_plain(tick) for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _plain(value: float) -> str:
@@ -161,12 +168,3 @@ def _plain(value: float) -> str:
         if value >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
-
-
-def _legend(epsilons: Sequence[float]) -> list[Line2D]:
-    handles = [
-        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(place, len(epsilons)))
-        for place, epsilon in enumerate(epsilons)
-    ]
-    worst: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6, "color": INK, "linestyle": "none"}
-    return [*handles, Line2D([], [], label="at the worst input (closed form)", **worst)]

@@ -212,11 +212,8 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
     first = group[0]
     scores = [record.scores.controls if kind == "control" else record.scores.rivals for record in group]
     if len(group) == 1:
-        best, lead = (
-            (first.scores.best_control, first.scores.lift)
-            if kind == "control"
-            else (first.scores.best_rival, first.lead)
-        )
+        of_control, of_rival = (first.scores.best_control, first.scores.lift), (first.scores.best_rival, first.lead)
+        best, lead = of_control if kind == "control" else of_rival
         return best, None if best is None else scores[0][best], lead
     best = max(scores[0], key=lambda name: sum(by_name[name].mean for by_name in scores), default=None)
     if best is None:

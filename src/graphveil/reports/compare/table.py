@@ -61,7 +61,6 @@ def cells(page: Sheet, group: Group, row: Row) -> list[str]:
 
     Args:
         page: decides which columns there are.
-        row: of the group.
     """
     texts = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     texts += [with_interval(row.accuracy)]
@@ -125,16 +124,11 @@ def markdown_text(page: Sheet) -> str:
         lines += [""]
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
-        lines += ["", *_assumed(group)]
+        facts = [f"- {markdown(fact)}" for fact in assumed_facts(group)]
+        lines += ["", *(["Assumed:", "", *facts, ""] if facts else [])]
     remarks = [*page.comparable, *page.notes]
     lines += ["## What may be compared", "", *(f"- {markdown(remark)}" for remark in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
-
-
-def _assumed(group: Group) -> list[str]:
-    """What a group assumes, one fact an item."""
-    assumptions = assumed_facts(group)
-    return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in assumptions), ""] if assumptions else []
 
 
 def csv_text(page: Sheet) -> str:

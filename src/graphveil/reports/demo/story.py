@@ -312,7 +312,8 @@ def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
     control, mean = 100 * way.control_accuracy.mean, 100 * way.accuracy.mean
     axes.plot([control, mean], [place, place], color=GREY, linewidth=1.2)
     axes.plot(control, place, "D", color=GREY, markersize=7)
-    axes.errorbar(mean, place, xerr=_spread(way.accuracy), color=BLUE, marker="o", markersize=8, capsize=3.5)
+    spread = [[100 * (way.accuracy.mean - way.accuracy.low)], [100 * (way.accuracy.high - way.accuracy.mean)]]
+    axes.errorbar(mean, place, xerr=spread, color=BLUE, marker="o", markersize=8, capsize=3.5)
     # Towards the middle: at an end the figures would leave the panel or cover the names of the rows.
     lift = f"lift {points(way.lift.mean)} ({lift_interval(way.lift)})"
     axes.annotate(
@@ -324,10 +325,6 @@ def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
         color=INK,
         fontsize=9,
     )
-
-
-def _spread(score: Interval) -> list[list[float]]:
-    return [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
 
 
 def _attacked(axes: Axes, place: int, way: Way) -> None:

@@ -52,18 +52,22 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         about = f", prediction {outcome['prediction']}"
     else:
         picture = (cards.pictured(federation_parties(_setting(outcome), guarantee)),)
+    units = map(unit_line, outcome.get("units", ()))  # of which outcomes of earlier versions state none
     typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
+    kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
+    rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
+    sent = Table(("from", "to", "what", "what it reveals"), rows)
     return Card(
         title=f"Privacy card: {outcome['run']}, {outcome['party']}{about}",
         sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
+            cards.protected(guarantee, words.trusted(guarantee), *units, _published(outcome)),
             cards.exposed(open_lines(outcome)),
             *picture,
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
-            _wire(outcome),
+            Section("Messages sent and received", (sent if rows else Points(("Nothing.",)),)),
             cards.spent(ledger),
         ),
         matter=_matter(outcome, guarantee),
@@ -123,24 +127,14 @@ def check_party(folder: Path) -> None:
     if outcome.get("guarantee", guarantee) != guarantee or outcome.get("epsilon", epsilon) != epsilon:
         raise ModelFileError(f"contradicts {GUARANTEE}", where=str(folder / OUTCOME), remedy=REMEDY)
     if (folder / AGREEMENT).is_file():
-        _check_agreed(folder, guarantee, outcome.get("party"))
-
-
-def _check_agreed(folder: Path, guarantee: Mapping[str, Any], party: object) -> None:
-    """Refuse a guarantee other than the one agreed on, and a ledger without the spends that it takes."""
-    setting = read_agreement(folder).setting
-    agreed = guarantee_of(setting).to_dict()
-    if any(guarantee.get(name) != agreed[name] for name in ("epsilon", "delta")):
-        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
-    ledger = read_ledger(folder / LEDGER)
-    expected = ledger_of(setting, setting.published_by(party))
-    if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
-        raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
-
-
-def _units(outcome: Mapping[str, Any]) -> list[str]:
-    """Return what a person pays, and the weaker unit beside it; outcomes of earlier versions state none."""
-    return [unit_line(unit) for unit in outcome.get("units", ())]
+        setting = read_agreement(folder).setting
+        agreed = guarantee_of(setting).to_dict()
+        if any(guarantee.get(name) != agreed[name] for name in ("epsilon", "delta")):
+            raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
+        ledger = read_ledger(folder / LEDGER)
+        expected = ledger_of(setting, setting.published_by(outcome.get("party")))
+        if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
+            raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 
 
 def _published(outcome: Mapping[str, Any]) -> str:
@@ -187,14 +181,6 @@ def _bought(outcome: Mapping[str, Any]) -> Section:
     none = Paragraph("Lift over the free baseline: not measured.", strong=True)
     parts = (Paragraph(accuracy), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
     return Section(cards.RESULTS, parts)
-
-
-def _wire(outcome: Mapping[str, Any]) -> Section:
-    kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
-    rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
-    if not rows:
-        return Section("Messages sent and received", (Points(("Nothing.",)),))
-    return Section("Messages sent and received", (Table(("from", "to", "what", "what it reveals"), rows),))
 
 
 def unit_line(unit: Mapping[str, Any]) -> str:

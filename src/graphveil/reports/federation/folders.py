@@ -42,7 +42,7 @@ from graphveil.files.columns import width_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.files.writing import writing
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
-from graphveil.graphs.declared.declaration import Declaration, read_declaration
+from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.graphs.tables.write import write_folder
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import features_from_rows
@@ -83,7 +83,6 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     """Write one own-files folder a holder; the first has the labels and the split.
 
     Args:
-        graph: of all holders together.
         shares: one number a holder.
         seed: of the partition, the split and the order of rows.
 
@@ -184,7 +183,14 @@ def facts_from(
             parties.append(Party(name, "holder", address, "", int(columns), number == 0, entries))
             continue
         declared = read_declaration(Path(columns))
-        _require_typed(declared, (low, high), Path(columns), directed=directed)
+        if (declared.low, declared.high) != (low, high):
+            what = f"range {low:g},{high:g} is not that of {columns}"
+            remedy = f"--range {declared.low:g},{declared.high:g}, if all holders declare that"
+            raise InputError(what, where="--range", remedy=remedy)
+        if declared.directed != directed:
+            what = f"{columns} says directed = {str(declared.directed).lower()}"
+            add = "add --directed, if the edges of all holders have a direction"
+            raise InputError(what, where="--directed", remedy="leave out --directed" if directed else add)
         kinds = declared.columns
         width = width_of(kinds) if kinds else declared.dimension or len(declared.features or ())
         if not width:
@@ -194,16 +200,6 @@ def facts_from(
     if not classes:
         raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
     return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
-
-
-def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path, *, directed: bool) -> None:
-    """Refuse a holder's declaration with another range or direction than was typed."""
-    if (declared.low, declared.high) != typed:
-        remedy = f"--range {declared.low:g},{declared.high:g}, if all holders declare that"
-        raise InputError(f"range {typed[0]:g},{typed[1]:g} is not that of {file}", where="--range", remedy=remedy)
-    if declared.directed != directed:
-        remedy = "leave out --directed" if directed else "add --directed, if the edges of all holders have a direction"
-        raise InputError(f"{file} says directed = {str(declared.directed).lower()}", where="--directed", remedy=remedy)
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Option]:

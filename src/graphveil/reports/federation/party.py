@@ -50,7 +50,6 @@ def write_outcome(
 
     Args:
         ids: of the label holder's rows.
-        seconds: how long the run took.
         say: hears what went beside the folder.
     """
     run = (name, agreement, outcome, ids, seconds)

@@ -136,8 +136,8 @@ def priced(setting: Setting) -> dict[str, Any]:
         "epsilon_per_publication": setting.price.per_round,
         "reader": setting.mode.reader,
         "width": setting.model.width,
+        "units": _units(setting),
     }
-    facts |= {"units": _units(setting)}
     if setting.person:
         paid = setting.of_person
         return facts | {"delta": paid.delta, **_report(setting), **paid.facts}

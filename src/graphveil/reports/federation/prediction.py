@@ -69,7 +69,6 @@ def write_prediction(
 
     Args:
         name: of the prediction.
-        seconds: how long it took.
     """
     setting, here = agreement.setting, folder / PREDICTIONS / name
     put_aside(here, agreement)

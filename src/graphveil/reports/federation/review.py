@@ -52,7 +52,9 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
     if not folder.is_dir():
         raise DataError("is no folder", where=str(folder), remedy="graphveil federation key makes one")
     agreement = agreement_in(file or folder / FILE)
-    setting, ends, before = agreement.setting, agreement.ends, _before(folder, agreement)
+    setting, ends = agreement.setting, agreement.ends
+    earlier = (agreement_in(place) for place in (folder / FILE, folder / PREVIOUS) if place.is_file())
+    before = next((each for each in earlier if each.hash != agreement.hash), None)
     return {
         "run": agreement.name,
         "agreement": agreement.hash.hex(),
@@ -141,14 +143,6 @@ def _seen(parties: Iterable[Party], sent: Iterable[str]) -> Iterator[dict[str, A
             "sees": [{"kind": kind, "from": KINDS[kind].sender, "reveals": KINDS[kind].reveals} for kind in telling],
             "nothing": [kind for kind in kinds if kind not in telling],
         }
-
-
-def _before(folder: Path, agreement: Agreement) -> Agreement | None:
-    """Return the last agreement in a folder that is another one."""
-    for file in (folder / FILE, folder / PREVIOUS):
-        if file.is_file() and (earlier := agreement_in(file)).hash != agreement.hash:
-            return earlier
-    return None
 
 
 def _changes(before: Agreement, now: Agreement) -> Iterator[dict[str, Any]]:

@@ -46,32 +46,27 @@ class StatusFile:
         """Write where the party stands.
 
         Args:
-            state: in words.
-            round: how many are finished.
             epsilon: what this party has spent.
         """
         self._round, self._epsilon = round, epsilon
         running, now = state == "running", time.monotonic()
         if running and self._began is None:
             self._began = now, round
+        # The rounds to come take as long each as those of this start.
+        began, first = self._began or (now, round)
+        left = (now - began) / (round - first) * (self._rounds - round) if round > first else None
         content = {
             "party": self._name,
             "state": state,
             "round": round,
             "rounds": self._rounds,
-            "seconds_left": self._left(now) if running else None,
+            "seconds_left": left if running else None,
             "epsilon": epsilon if self._price is not None else None,
             "epsilon_total": self._price,
             "reader": self._reader,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
-
-    def _left(self, now: float) -> float | None:
-        """Return seconds for the rounds to come, each as long as those of this start; None before the first."""
-        began, first = self._began or (now, self._round)
-        finished = self._round - first
-        return (now - began) / finished * (self._rounds - self._round) if finished > 0 else None
 
     @contextmanager
     def watched(self) -> Iterator[None]:

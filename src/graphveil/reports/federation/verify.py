@@ -69,7 +69,9 @@ def verified(folder: Path, other_log: Path | None = None, *, prediction: str | N
     answer |= {"paid": agreed.paid, "published": _published(log.messages)}
     answer |= {"peer": None, "equal": 0, "unread": 0}
     if other_log is not None:
-        theirs = read_log(_there(other_log), agreement).messages
+        if not other_log.is_file():
+            raise DataError("cannot be read", where=str(other_log), remedy=f"name another party's {TRANSCRIPT}")
+        theirs = read_log(other_log, agreement).messages
         faults += _publication_faults(theirs, agreed.paid)
         answer |= _compared(log.messages, theirs, me, faults)
     return {**answer, "faults": faults}
@@ -80,12 +82,6 @@ def _certificate(folder: Path) -> bytes:
         return read_bytes(folder / CERTIFICATE)
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(folder / CERTIFICATE), remedy="restore it") from error
-
-
-def _there(file: Path) -> Path:
-    if not file.is_file():
-        raise DataError("cannot be read", where=str(file), remedy=f"name another party's {TRANSCRIPT}")
-    return file
 
 
 def _direction_faults(messages: Iterable[Message], agreement: Agreement, agreed: _Agreed, me: str) -> Iterator[str]:

@@ -64,6 +64,10 @@ def release_card(
     # Only the folder's name: the path of the curator's disk has no place on a published card.
     typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
     section = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
+    origin = f"Made by graphveil {release.version}, {text.moment(release.created)}"
+    used = words.used_settings(release.settings, release.guarantee)
+    wide = ("features",) if released.x.is_sparse_csr else ()
+    counted = ("counts",) if release.counts is not None else ()
     return Card(
         title=f"Privacy card: {released.schema.name}, released by {release.method}",
         sentence=f"{claim(guarantee)} {_POST}",
@@ -76,20 +80,14 @@ def release_card(
             section,
             *_content(released),
             cards.spent(release.ledger),
-            _settings(release),
+            Section("Settings", (Points((text.settings(used), origin)),)),
         ),
         matter=front_matter.of_data(
             front_matter.Subject("release", release.method, released.schema.name, guarantee, release.version),
             nodes=int(released.num_nodes),
-            tables=tables_of(released),
+            tables=("nodes", "edges", *wide, *counted),
         ),
     )
-
-
-def tables_of(released: Graph) -> tuple[str, ...]:
-    """Return which tables the folder of a released graph holds, without their ending."""
-    wide = ("features",) if released.x.is_sparse_csr else ()
-    return ("nodes", "edges", *wide, *(("counts",) if released.release.counts is not None else ()))
 
 
 def is_release(folder: Path) -> bool:
@@ -140,12 +138,6 @@ def _content(released: Graph) -> tuple[Section, ...]:
     return (inside, Section("What it keeps", (Paragraph(sentence), table)))
 
 
-def _settings(release: Release) -> Section:
-    origin = f"Made by graphveil {release.version}, {text.moment(release.created)}"
-    used = words.used_settings(release.settings, release.guarantee)
-    return Section("Settings", (Points((text.settings(used), origin)),))
-
-
 def counts(released: Graph) -> dict[str, Any]:
     """How many edges a released graph has, and how many of them are public and made; None where none was made."""
     listed = released.edge_index.shape[1] // (1 if released.schema.directed else 2)
@@ -175,7 +167,8 @@ def overlap_sentence(private: Mapping[str, Any]) -> str:
     overlap = private["overlap"]
     inside = overlap["low"] <= overlap["common"] <= overlap["high"]
     verdict = "no more than chance" if inside else "other than chance"
-    hits = f"{overlap['common']:,} of {overlap['synthetic']:,} generated edges are true private ones"
+    are = "is a true private one" if overlap["common"] == 1 else "are true private ones"
+    hits = f"{overlap['common']:,} of {count_of(overlap['synthetic'], 'generated edge')} {are}"
     true = f"{hits} (of {overlap['true']:,})"
     chance = f"{overlap['chance']:,.1f} ({overlap['low']:,} to {overlap['high']:,} in 95%)"
     return f"{true}; as many random pairs would hit {chance}: {verdict}"
@@ -207,13 +200,9 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
     # Read from the published folder, never from the curator's graph: that is why it costs nothing.
     graph = load_plain(folder)
-    options: dict[str, Any] = {
-        "settings": SETTINGS,
-        "randomness": SecureRandomness(),
-        "repeats": REPEATS,
-        "progress": progress,
-    }
-    result = experiment.run(METHOD, graph, **options)
+    result = experiment.run(
+        METHOD, graph, settings=SETTINGS, randomness=SecureRandomness(), repeats=REPEATS, progress=progress
+    )
     record = RunRecord.from_result(result, options={"seed": 0, "repeats": REPEATS})
     write_text(folder / FILE, to_json(record.to_dict(), indent=2) + "\n")
     return record

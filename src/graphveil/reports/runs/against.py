@@ -58,15 +58,15 @@ def against_html(left: _Side, right: _Side) -> str:
 
 
 def _scores(sides: tuple[_Side, _Side]) -> Section:
-    rows = tuple(Row((name, record.method, record.data, *_figures(record))) for name, record, _ in sides)
+    rows = []
+    for name, record, _ in sides:
+        score, lift, over = record.scores.accuracy, record.scores.lift, record.scores.best_control or "-"
+        gained = "not measured" if lift is None else f"{text.points(lift.mean)} ({words.lift_interval(lift)})"
+        rows.append(
+            Row((name, record.method, record.data, text.percent(score.mean), words.interval(score), gained, over))
+        )
     head = ("run", "method", "data", words.figure(sides[0][1])[0] + ", %", "95% interval", "lift, points", "over")
-    return Section("What each reached", (Table(head, rows), Paragraph(_comparable(sides))))
-
-
-def _figures(record: RunRecord) -> tuple[str, ...]:
-    score, lift = record.scores.accuracy, record.scores.lift
-    gained = "not measured" if lift is None else f"{text.points(lift.mean)} ({words.lift_interval(lift)})"
-    return text.percent(score.mean), words.interval(score), gained, record.scores.best_control or "-"
+    return Section("What each reached", (Table(head, tuple(rows)), Paragraph(_comparable(sides))))
 
 
 def _comparable(sides: tuple[_Side, _Side]) -> str:

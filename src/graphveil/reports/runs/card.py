@@ -39,7 +39,14 @@ class About:
 
     @classmethod
     def of(cls, record: RunRecord) -> About:
-        what = record.method, record.data, _with_file_names(record), record.privacy.epsilon_relationship, record.version
+        # A file is named by its own name and checksum, without its folder.
+        options = METHODS[record.method].options if record.method in METHODS else {}
+        named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
+        # From the record and not from the file: cards are written anew when the file may be gone, or another one.
+        digests = {key: record.options.get(digest_key(key)) for key in named}
+        behind = {key: "" if digest is None else f", sha256 {digest}" for key, digest in digests.items()}
+        settings = {**record.settings, **{key: Path(str(value)).name + behind[key] for key, value in named.items()}}
+        what = record.method, record.data, settings, record.privacy.epsilon_relationship, record.version
         return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,16 +65,6 @@ class About:
         price = None if content["relationship"] is None else float(content["relationship"])
         facts = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
         return cls(*facts, guarantee, ledger)
-
-
-def _with_file_names(record: RunRecord) -> dict[str, Any]:
-    """Return the settings; a file is named by its own name and checksum, without its folder."""
-    options = METHODS[record.method].options if record.method in METHODS else {}
-    named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
-    # From the record and not from the file: cards are written anew when the file may be gone, or another one.
-    digests = {key: record.options.get(digest_key(key)) for key in named}
-    behind = {key: "" if digest is None else f", sha256 {digest}" for key, digest in digests.items()}
-    return {**record.settings, **{key: Path(str(value)).name + behind[key] for key, value in named.items()}}
 
 
 def digest_key(setting: str) -> str:
@@ -102,6 +99,14 @@ def run_card(record: RunRecord, attacks: AttackResults) -> Card:
         attacks: attack -> attacked -> result; empty where none was run.
     """
     guarantee = record.privacy.guarantee
+    lines = (
+        f"Settings: {text.settings(words.used_settings(record.settings, record.privacy.guarantee))}",
+        f"Run: {text.settings(record.options)}",
+        f"Cost: {text.seconds(record.cost.seconds)} ({text.seconds(record.cost.seconds_method)} a fit), "
+        f"at most {text.memory(record.cost.peak_memory_mb)}",
+        f"Made by graphveil {record.version}, {text.moment(record.created)}",
+        *(f"Note: {note}" for note in record.notes),
+    )
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
         sentence=claim(guarantee),
@@ -113,7 +118,7 @@ def run_card(record: RunRecord, attacks: AttackResults) -> Card:
             results(record, f"{record.method} (this run)"),
             attacks_section(attacks, attack_command(record)),
             cards.spent(record.privacy.ledger),
-            _cost(record),
+            Section("Settings and cost", (Points(lines),)),
         ),
         matter=front_matter.of_model(
             Subject("run", record.method, record.data, guarantee, record.version),
@@ -158,31 +163,15 @@ def results(record: RunRecord, name: str) -> Section:
     caption = Paragraph(f"{sentence} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
-    return Section(cards.RESULTS, (caption, table, *lift, *_standing(record)))
-
-
-def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
-    """Return how the run stands beside other methods at the same price, if any were trained."""
-    lead = record.lead
-    if lead is None:
-        return ()
-    line = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
-    loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {line}.", strong=True)
-    return (loud, Paragraph(words.rival_sentence(record)))
+    parts: tuple[Paragraph | Table, ...] = (caption, table, *lift)
+    # How the run stands beside other methods at the same price, if any were trained.
+    if (lead := record.lead) is not None:
+        line = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
+        loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {line}.", strong=True)
+        parts = (*parts, loud, Paragraph(words.rival_sentence(record)))
+    return Section(cards.RESULTS, parts)
 
 
 def attack_command(record: RunRecord) -> str:
     truth = " --truth DATA" if words.on_release(record) else ""
     return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"
-
-
-def _cost(record: RunRecord) -> Section:
-    lines = (
-        f"Settings: {text.settings(words.used_settings(record.settings, record.privacy.guarantee))}",
-        f"Run: {text.settings(record.options)}",
-        f"Cost: {text.seconds(record.cost.seconds)} ({text.seconds(record.cost.seconds_method)} a fit), "
-        f"at most {text.memory(record.cost.peak_memory_mb)}",
-        f"Made by graphveil {record.version}, {text.moment(record.created)}",
-        *(f"Note: {note}" for note in record.notes),
-    )
-    return Section("Settings and cost", (Points(lines),))

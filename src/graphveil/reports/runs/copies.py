@@ -18,7 +18,6 @@ from torch import Tensor
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import RELEASE_READERS
-from graphveil.privacy.statement.unit import ProtectedUnit
 from graphveil.reports.base.parties import uncovered
 from graphveil.reports.base.text import printable
 from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
@@ -60,7 +59,10 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     true = pairs_among(graph.edge_index, drawn)
     labels = graph.y if graph.y.dim() == 1 else None
     # Several labels a node have no one class to be right or wrong about.
-    parts = _parts(split, drawn)
+    masks = [mask.cpu().numpy()[drawn] for mask in (split.train, split.val, split.test)]
+    parts = [str(part) for part in np.select(masks, list(_PARTS[:3]), default=_PARTS[3])]
+    members = graph.get("private_nodes")
+    private = np.ones(len(drawn), dtype=bool) if members is None else np.isin(drawn, members.cpu().numpy())
     return Picture(
         caption=(_extent(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
         total=nodes,
@@ -70,7 +72,7 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
         edges=_drawn_edges(_told_apart(model, graph, true, drawn)),
         labels=() if labels is None else tuple(int(label) for label in labels[drawn]),
         parts=tuple(parts),
-        covered=tuple(_covered(model.guarantee, _may_have_private_edges(graph, drawn))),
+        covered=tuple(_covered(model.guarantee, private)),
         names=tuple(str(row) for row in drawn.tolist()),
     )
 
@@ -134,15 +136,13 @@ def _told_apart(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.nda
     if graph.get("release") is not None:
         return {RELEASED: pairs}
     released = _published(model, graph)
-    return {LINKED: pairs} if released is None else _apart(pairs, pairs_among(released.edge_index, drawn))
-
-
-def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
-    """Return three kinds of edges, of those that are true and those that were released."""
-    true_pairs, released_pairs = ({tuple(pair) for pair in pairs.tolist()} for pairs in (true, released))
+    if released is None:
+        return {LINKED: pairs}
+    both = (pairs, pairs_among(released.edge_index, drawn))
+    true_pairs, released_pairs = ({tuple(pair) for pair in each.tolist()} for each in both)
     # Only here do true and released edges meet: which released ones are true is what the noise hides.
     kinds = {BOTH: true_pairs & released_pairs, HIDDEN: true_pairs - released_pairs, MADE: released_pairs - true_pairs}
-    return {kind: np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2) for kind, pairs in kinds.items()}
+    return {kind: np.array(sorted(each), dtype=np.int64).reshape(-1, 2) for kind, each in kinds.items()}
 
 
 def _drawn_edges(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -166,25 +166,10 @@ def _predicted(model: Estimator, drawn: np.ndarray) -> tuple[int, ...]:
     return tuple(best.cpu().numpy()[drawn].tolist())
 
 
-def _parts(split: Split, drawn: np.ndarray) -> list[str]:
-    masks = [mask.cpu().numpy()[drawn] for mask in (split.train, split.val, split.test)]
-    return [str(part) for part in np.select(masks, list(_PARTS[:3]), default=_PARTS[3])]
-
-
-def _may_have_private_edges(graph: Graph, drawn: np.ndarray) -> np.ndarray:
-    members = graph.get("private_nodes")
-    return np.ones(len(drawn), dtype=bool) if members is None else np.isin(drawn, members.cpu().numpy())
-
-
-def _protected(guarantee: Guarantee) -> list[ProtectedUnit]:
-    """Return the units that the guarantee hides for a finite epsilon."""
-    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
-    return [part.unit for part in whole if math.isfinite(part.epsilon)]
-
-
 def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
     """Say of each node what the guarantee hides of it, for a finite epsilon."""
-    units = _protected(guarantee)
+    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
+    units = [part.unit for part in whole if math.isfinite(part.epsilon)]
     aspects = {aspect for unit in units for aspect in unit.covers}
     connected = any(unit.covers_connections for unit in units)
     for own_edges in private:
@@ -279,11 +264,6 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
         # Shorter steps towards the end, so that what has found its place stays there.
         length = np.linalg.norm(move, axis=1, keepdims=True) + 1e-9
         place += move / length * np.minimum(length, 0.5 * (1 - step / _STEPS))
-    return _scaled(place)
-
-
-def _scaled(place: np.ndarray) -> np.ndarray:
-    """Return places on a square of whole numbers; a few distant nodes do not shrink all others."""
     if not len(place):
         return np.zeros((0, 2), dtype=np.int64)
     low, high = np.quantile(place, [0.005, 0.995], axis=0)

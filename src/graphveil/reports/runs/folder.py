@@ -117,7 +117,8 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
     # Closed from the start: what was measured on true labels is never readable by others, not even for a moment.
     with new_folder(path, own=True) as folder:
         (folder / parts.PUBLIC).mkdir()
-        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
+        rows = [{"repeat": repeat, **row} for repeat, epochs in enumerate(record.history, start=1) for row in epochs]
+        fixed = {parts.CONFIG: config_toml(record), parts.METRICS: "".join(to_json(row) + "\n" for row in rows)}
         if graph is None:
             _write(record, result.model, folder, fixed)
         else:
@@ -178,7 +179,18 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
         say: hears of a model that went beside it.
     """
     try:
-        _keep_spending(model, path)
+        # One lock around reading and writing: two predictions at once may not overwrite each other's ledger.
+        account = LedgerFile(parts.public_part(path) / parts.LEDGER)
+        with account.locked():
+            model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
+            if (path / parts.RESULT).is_file():
+                # Read inside the lock, so that results of another process's prediction are not written over.
+                record = _paid(_record(path), model.guarantee, model.ledger)
+                _write(record, model, path)
+            elif parts.is_public_part(path):
+                _write_public(_about(path), model, path)
+            else:
+                model.save(path)
     except ModelFileError:  # somebody changed the run meanwhile
         raise
     except (OSError, InputError) as error:
@@ -191,21 +203,6 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
 def _save_alone(model: Estimator, path: Path) -> None:
     with new_folder(path, own=True) as folder:
         model.save(folder)
-
-
-def _keep_spending(model: Estimator, path: Path) -> None:
-    # One lock around reading and writing: two predictions at once may not overwrite each other's ledger.
-    account = LedgerFile(parts.public_part(path) / parts.LEDGER)
-    with account.locked():
-        model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
-        if (path / parts.RESULT).is_file():
-            # Read inside the lock, so that results of another process's prediction are not written over.
-            record = _paid(_record(path), model.guarantee, model.ledger)
-            _write(record, model, path)
-        elif parts.is_public_part(path):
-            _write_public(_about(path), model, path)
-        else:
-            model.save(path)
 
 
 def read_run(path: Path) -> RunRecord:
@@ -225,7 +222,10 @@ def _record(path: Path) -> RunRecord:
         raise ModelFileError(f"no run in {path}", allowed="a folder written by graphveil train")
     try:
         content = read_json(file)
-        history = _history(read_json_lines(path / parts.METRICS))
+        repeats: dict[int, list[dict[str, Any]]] = {}
+        for row in read_json_lines(path / parts.METRICS):
+            repeats.setdefault(int(row.pop("repeat")), []).append(row)
+        history = [repeats[number] for number in sorted(repeats)]
         return RunRecord.from_dict(content, history=history).in_folder(str(path))
     except (OSError, ValueError, KeyError, TypeError, GraphveilError) as error:
         raise ModelFileError(f"damaged run: {error}", where=str(path)) from error
@@ -247,7 +247,14 @@ def rewrite_public_card(path: Path) -> About:
 
 def config_toml(record: RunRecord) -> str:
     lines = [f"method = {toml_value(record.method)}", f"data = {toml_value(record.data)}"]
-    for table, values in (("settings", _settings(record)), ("options", record.options)):
+    settings = dict(record.settings)
+    # Of a total that was split, the total alone.
+    if settings.get("epsilon") is not None:
+        settings = {key: value for key, value in settings.items() if key not in ("epsilon_x", "epsilon_y")}
+    # Left out, it would be the default: one feature report where none was sent.
+    elif settings.get("epsilon_x", 0) is None:
+        settings["epsilon_x"] = "none"
+    for table, values in (("settings", settings), ("options", record.options)):
         lines += ["", f"[{table}]"]
         lines += [f"{_key(key)} = {toml_value(value)}" for key, value in values.items() if value is not None]
     text = "\n".join(lines) + "\n"
@@ -255,29 +262,8 @@ def config_toml(record: RunRecord) -> str:
     return text
 
 
-def _settings(record: RunRecord) -> dict[str, Any]:
-    """Return the settings that reproduce a run: of a total that was split, the total alone."""
-    settings = dict(record.settings)
-    if settings.get("epsilon") is not None:
-        return {key: value for key, value in settings.items() if key not in ("epsilon_x", "epsilon_y")}
-    # Left out, it would be the default: one feature report where none was sent.
-    return settings | ({"epsilon_x": "none"} if settings.get("epsilon_x", 0) is None else {})
-
-
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
-
-
-def _metrics(record: RunRecord) -> str:
-    rows = [{"repeat": repeat, **row} for repeat, epochs in enumerate(record.history, start=1) for row in epochs]
-    return "".join(to_json(row) + "\n" for row in rows)
-
-
-def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    repeats: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
-        repeats.setdefault(int(row.pop("repeat")), []).append(row)
-    return [repeats[number] for number in sorted(repeats)]
 
 
 def _write(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
@@ -333,7 +319,8 @@ def _write_public(about: About, model: Estimator, public: Path) -> None:
         texts[PICTURE] = (public / PICTURE).read_text(encoding="utf-8")
     with parts.writing_part(public, texts):
         parts.save_public_model(model, public)
-        write_text(public / parts.LEDGER, _ledger_json(about.ledger, about.guarantee))
+        ledger = replace(about.ledger, void=about.guarantee.void)
+        write_text(public / parts.LEDGER, to_json(ledger.to_dict(), indent=2) + "\n")
     # Written with each spend: a prediction may void what held before.
     write_text(public / parts.README, _readme(about.guarantee, _COVERED, _VOID) + _ANY_PUBLIC)
     _write_public_card(about, public)
@@ -355,10 +342,6 @@ def _about(public: Path) -> About:
         return About.from_dict(content, guarantee=checked.guarantee, ledger=checked.ledger)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"is damaged: {error}", where=str(public / parts.ABOUT)) from error
-
-
-def _ledger_json(ledger: Ledger, guarantee: Guarantee) -> str:
-    return to_json(replace(ledger, void=guarantee.void).to_dict(), indent=2) + "\n"
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, draw_private, load_plain, node_names
@@ -13,6 +11,7 @@ from graphveil.graphs.load import is_name
 from graphveil.reports.base import parts
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.folder import read_run
+from graphveil.runtime.words import count_of
 
 _REMEDY = "name its place now: attack RUN --data DATA, predict RUN DATA"
 
@@ -56,7 +55,7 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
         raise InputError(
             "its people are not those of the collection, or in another order",
             where=truth.schema.name,
-            allowed=f"the {int(people.num_nodes):,} people of {people.schema.name}, as they were enrolled",
+            allowed=f"the {count_of(int(people.num_nodes), 'person')} of {people.schema.name}, as they were enrolled",
         )
     same = copy(truth)
     same["schema"] = truth.schema.derived(name=people.schema.name)  # a method knows its people by it
@@ -92,13 +91,9 @@ def no_graph(why: str, where: Path) -> InputError:
 
 
 def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
-    source, stored_root = str(record.options.get("source", record.data)), _root(record.options)
+    source, stored = str(record.options.get("source", record.data)), record.options.get("data_root")
     if not is_name(source) and not Path(source).is_dir():
         raise InputError(f"its graph lay in {source}, and is not there", where=str(record.run), remedy=_REMEDY)
-    return source, stored_root if root is None else root
-
-
-def _root(options: Mapping[str, Any]) -> Path | None:
-    root = options.get("data_root")
     # Of a root that is gone nothing can be read; the usual one may hold the same public set.
-    return Path(str(root)) if root is not None and Path(str(root)).is_dir() else None
+    before = Path(str(stored)) if stored is not None and Path(str(stored)).is_dir() else None
+    return source, before if root is None else root

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.statement.guarantee import less_than_a_person
 from graphveil.reports.attacks.files import AttackResults, attacks_section
 from graphveil.reports.base import card as cards
@@ -14,45 +12,11 @@ from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Row, TrustPicture, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.parties import parties_of
-from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.record import RunRecord, Standing
 from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.card import About, attack_command, public_card
 from graphveil.reports.runs.picture import Drawing, Picture
 from graphveil.runtime.words import count_of
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One score as a bar, in per cent; its kind is the class of its style: own, rival, control or ceiling."""
-
-    name: str
-    kind: str
-    score: Interval
-
-    @property
-    def mean(self) -> str:
-        return _place(self.score.mean)
-
-    @property
-    def low(self) -> str:
-        return _place(self.score.low if self.measured else self.score.mean)
-
-    @property
-    def high(self) -> str:
-        return _place(self.score.high if self.measured else self.score.mean)
-
-    @property
-    def measured(self) -> bool:
-        return words.measured(self.score)
-
-    @property
-    def number(self) -> str:
-        return text.percent(self.score.mean)
-
-    @property
-    def tooltip(self) -> str:
-        runs = ", ".join(text.percent(run) for run in self.score.runs)
-        return f"{self.name}: {self.number} (95%: {words.interval(self.score)}); runs: {runs}"
 
 
 def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None = None) -> str:
@@ -62,7 +26,15 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
         attacks: attack -> attacked -> result.
         picture: the maker's own copy, if there is one.
     """
-    content = {**_content(record), **_attacked(record, attacks), **_drawn(picture)}
+    summary = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
+    section = attacks_section(attacks, attack_command(record))
+    curves: list[tuple[str, tuple[Chart, ...]]] = []
+    if attacks:
+        from graphveil.reports.attacks.figure import attack_charts  # loads the attacks, which most runs never meet
+
+        curves = [(name, attack_charts(f"attack{n}", results)) for n, (name, results) in enumerate(attacks.items())]
+    attacked = {"attacks": section, "attack_curves": tuple(curves), "attack_summary": summary}
+    content = {**_content(record), **attacked, **_drawn(picture)}
     return rendered("report.html.j2", **content)
 
 
@@ -99,9 +71,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "spent": words.spent_line(record.privacy.ledger, record.settings),
         "controls": record.scores.controls,
         "rivals": record.scores.rivals,
-        "bars": tuple(
-            Bar(f"{of.name} (rival)" if of.kind == "rival" else of.name, of.kind, of.score) for of in record.standings
-        ),
+        "bars": tuple(map(_bar, record.standings)),
         "scores": tuple(_scores(record)),
         "lead": record.lead,
         "standing": words.rival_sentence(record),
@@ -116,19 +86,21 @@ def _content(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _attacked(record: RunRecord, attacks: AttackResults) -> dict[str, Any]:
-    summary = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
-    section = attacks_section(attacks, attack_command(record))
-    return {"attacks": section, "attack_curves": tuple(_curves(attacks)), "attack_summary": summary}
-
-
-def _curves(attacks: AttackResults) -> Iterator[tuple[str, tuple[Chart, ...]]]:
-    if not attacks:
-        return
-    from graphveil.reports.attacks.figure import attack_charts  # loads the attacks, which most runs never meet
-
-    for number, (name, results) in enumerate(attacks.items()):
-        yield name, attack_charts(f"attack{number}", results)
+def _bar(of: Standing) -> dict[str, Any]:
+    """One score as a bar, in per cent; its kind is the class of its style: own, rival, control or ceiling."""
+    score, name = of.score, f"{of.name} (rival)" if of.kind == "rival" else of.name
+    low, high = (score.low, score.high) if words.measured(score) else (score.mean, score.mean)
+    number, runs = text.percent(score.mean), ", ".join(text.percent(run) for run in score.runs)
+    return {
+        "name": name,
+        "kind": of.kind,
+        "mean": _place(score.mean),
+        "low": _place(low),
+        "high": _place(high),
+        "measured": words.measured(score),
+        "number": number,
+        "tooltip": f"{name}: {number} (95%: {words.interval(score)}); runs: {runs}",
+    }
 
 
 def _scores(record: RunRecord) -> Iterator[Row]:

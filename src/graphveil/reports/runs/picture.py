@@ -119,7 +119,8 @@ class Drawing:
         wrong = [predicted != label for predicted, label in pairs if label >= 0]
         if not wrong:
             return ""
-        return f"{sum(wrong):,} of the {len(wrong):,} predictions drawn are wrong: they are rings."
+        are = "is wrong: it is a ring" if sum(wrong) == 1 else "are wrong: they are rings"
+        return f"{sum(wrong):,} of the {len(wrong):,} predictions drawn {are}."
 
     @property
     def alt(self) -> str:
@@ -129,9 +130,16 @@ class Drawing:
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element: dots of a class and lines of a kind are one path, so it stays small."""
-        lines = [self._path(kind, pairs) for kind, pairs in self.picture.edges.items()]
-        dots = [self._dots(label) for label in sorted(set(self.picture.predicted))]
-        return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join([*lines, *dots, self._rings()])}</svg>'
+        picture = self.picture
+        dots = list(zip(picture.places, picture.predicted, strict=False))
+        shapes = [self._path(kind, pairs) for kind, pairs in picture.edges.items()]
+        for label in sorted(set(picture.predicted)):
+            shapes.append(_filled([place for place, predicted in dots if predicted == label], _colour(label), 5.5))
+        # Wrong predictions: a spot of the page's colour inside the dot.
+        labelled = zip(dots, picture.labels, strict=False)
+        wrong = [place for (place, predicted), label in labelled if label >= 0 and label != predicted]
+        shapes.append(_filled(wrong, "var(--page)", 2.75))
+        return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join(shapes)}</svg>'
 
     def numbers(self) -> dict[str, Any]:
         kinds = [{"word": _word(kind), "colour": _stroke(kind), "pairs": of} for kind, of in self.picture.edges.items()]
@@ -154,21 +162,8 @@ class Drawing:
         # One path for all: a thousand elements of their own would make the page slow and large.
         steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
         width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
-        return _stroked(steps, _stroke(kind), width, opacity)
-
-    def _dots(self, label: int) -> str:
-        return _filled(self._where(lambda node: self.picture.predicted[node] == label), _colour(label), 5.5)
-
-    def _rings(self) -> str:
-        """Wrong predictions: a spot of the page's colour inside the dot."""
-        labels = self.picture.labels
-        if not labels:
-            return ""
-        wrong = self._where(lambda node: labels[node] >= 0 and labels[node] != self.picture.predicted[node])
-        return _filled(wrong, "var(--page)", 2.75)
-
-    def _where(self, chosen: Any) -> list[tuple[int, int]]:
-        return [place for node, place in enumerate(self.picture.places) if chosen(node)]
+        stroke = f'stroke="{_stroke(kind)}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
+        return f'<path d="{steps}" {stroke}/>' if steps else ""
 
 
 def _filled(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
@@ -176,11 +171,6 @@ def _filled(places: Iterable[tuple[int, int]], colour: str, radius: float) -> st
     half = f"a{radius} {radius} 0 1 0"
     dots = "".join(f"M{x - radius:g} {y}{half} {2 * radius:g} 0{half}-{2 * radius:g} 0" for x, y in places)
     return f'<path d="{dots}" fill="{colour}"/>' if dots else ""
-
-
-def _stroked(path: str, colour: str, width: float, opacity: float) -> str:
-    style = f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
-    return f'<path d="{path}" {style}/>' if path else ""
 
 
 def _colour(label: int) -> str:

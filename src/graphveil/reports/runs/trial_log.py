@@ -68,7 +68,19 @@ class TrialLog:
     def _add(self, entry: Mapping[str, Any], previous: str) -> None:
         self._lines.append((to_json({"previous": previous, **entry}) + "\n").encode())
         try:
-            self._append(self._lines[-1])
+            line = self._lines[-1]
+            with writing(self.path):
+                length = self.path.stat().st_size
+            try:
+                self._extend(line)
+            except WriteError:
+                if self._room is None:
+                    raise
+                self._room.release()
+                with writing(self.path):
+                    # A line that was cut short would break the chain of hashes.
+                    os.truncate(self.path, length)
+                self._extend(line)
         except WriteError:
             # Its trials are paid for: where the file is gone or takes no more, all of them go beside it.
             self._output.write(self._create)
@@ -84,20 +96,6 @@ class TrialLog:
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
-
-    def _append(self, line: bytes) -> None:
-        with writing(self.path):
-            length = self.path.stat().st_size
-        try:
-            self._extend(line)
-        except WriteError:
-            if self._room is None:
-                raise
-            self._room.release()
-            with writing(self.path):
-                # A line that was cut short would break the chain of hashes.
-                os.truncate(self.path, length)
-            self._extend(line)
 
     def _extend(self, line: bytes) -> None:
         # Not "ab": a file that was deleted would be made anew, and begin in the middle.

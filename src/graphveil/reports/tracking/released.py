@@ -86,8 +86,20 @@ def _released(about: About, data: str | None, history: Iterable[Sequence[Row]]) 
     figures = {key: float(value) for key, value in prices.items() if value is not None and math.isfinite(value)}
     # Infinity is a promise of its own, and many back ends hold no such number.
     facts |= {key: "inf" for key, value in prices.items() if value is not None and math.isinf(value)}
-    curves = [_epochs(rows) for rows in history] if _is_post_processing(about) else []
+    # Figures of epochs are told only where all that they are computed from was randomized on people's devices.
+    local = about.method in METHODS and METHODS[about.method].trust == "local"
+    budgets = {key: about.settings.get(key) for key in ("epsilon_x", "epsilon_y", "epsilon_a")}
+    # An infinite epsilon lets a part out as it is, though that of the other parts is finite; noise that can be repeated
+    # can be taken off.
+    noisy = budgets["epsilon_y"] is not None and math.inf not in budgets.values()
+    covered = local and noisy and about.guarantee.void is None
+    curves = [[_finite(row) for row in rows] for rows in history] if covered else []
     return Released(about.method, json_safe(facts), figures, curves)
+
+
+def _finite(row: Row) -> dict[str, float]:
+    numbers = {key: value for key, value in row.items() if isinstance(value, int | float)}
+    return {key: float(value) for key, value in numbers.items() if math.isfinite(value)}
 
 
 def _plain(key: str, value: object, about: About) -> bool:
@@ -95,21 +107,3 @@ def _plain(key: str, value: object, about: About) -> bool:
     options = METHODS[about.method].options if about.method in METHODS else {}
     is_path = key in options and options[key].file and isinstance(value, str) and "/" in value
     return isinstance(value, str | int | float | bool) and not is_path
-
-
-def _is_post_processing(about: About) -> bool:
-    """Whether everything that figures of epochs are computed from was randomized on people's devices."""
-    local = about.method in METHODS and METHODS[about.method].trust == "local"
-    budgets = {key: about.settings.get(key) for key in ("epsilon_x", "epsilon_y", "epsilon_a")}
-    # An infinite epsilon lets a part out as it is, though that of the other parts is finite; noise that can be repeated
-    # can be taken off.
-    noisy = budgets["epsilon_y"] is not None and math.inf not in budgets.values()
-    return local and noisy and about.guarantee.void is None
-
-
-def _epochs(rows: Sequence[Row]) -> list[dict[str, float]]:
-    return [{key: float(value) for key, value in row.items() if _is_number(value)} for row in rows]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)

@@ -50,7 +50,10 @@ def _to_mlflow(released: Released, place: str | None) -> str:
 
         # The client and not `mlflow.start_run`, which adds user, script and git commit of this machine.
         client: Any = MlflowClient(tracking_uri=place)
-        run = client.create_run(_experiment(client), run_name=released.title).info.run_id
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
+        experiment = client.get_experiment_by_name(name)
+        experiment_id = client.create_experiment(name) if experiment is None else experiment.experiment_id
+        run = client.create_run(str(experiment_id), run_name=released.title).info.run_id
         parameters = [Param(key, str(value)[:_LONGEST]) for key, value in released.facts.items()]
         client.log_batch(run, params=parameters)
         now = int(1000 * time.time())
@@ -60,12 +63,6 @@ def _to_mlflow(released: Released, place: str | None) -> str:
             client.log_batch(run, metrics=metrics[first : first + _AT_ONCE])
         client.set_terminated(run)
     return f"{client.tracking_uri}, run {run}"
-
-
-def _experiment(client: Any) -> str:
-    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
-    experiment = client.get_experiment_by_name(name)
-    return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)
 
 
 def _to_tensorboard(released: Released, place: str | None) -> str:
