@@ -111,6 +111,7 @@ class StepNoise:
         self._keys: Iterator[BlockKey] = iter(())
         self._kernel: NormalKernel | None = None
         self._ahead: list[Tensor] = []
+        self._room: Tensor | None = None
         self._process = os.getpid()
 
     def add_to(self, totals: Tensor, randomness: Randomness, *, steps: int) -> None:
@@ -137,7 +138,11 @@ class StepNoise:
     def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
         """The noise of some steps, the last one first, on the device of the sums."""
         keys = list(islice(self._keys, max(1, steps)))
-        noise = torch.zeros(len(keys), totals.numel(), device=totals.device)
+        # Written over: all noise of the time before is used, and large arrays are slow to take from the system.
+        shape = (len(keys), totals.numel())
+        if self._room is None or self._room.shape != shape or self._room.device != totals.device:
+            self._room = torch.empty(shape, device=totals.device)
+        noise = self._room.zero_()
         if totals.is_cpu:
             for key, draws in zip(keys, noise.numpy(), strict=True):
                 law.add_to(draws, key.stream())
