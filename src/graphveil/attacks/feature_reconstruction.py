@@ -261,7 +261,7 @@ def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray,
 def _alike(
     guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, targets: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
-    """Return how alike the reconstructions of `mine` and the truth of `candidates` are beyond their class [p]."""
+    """Return how alike the reconstructions of `targets` and the truth of `candidates` are beyond their class [p]."""
     guessed, actual = guess[targets] - centre[targets], truth[candidates] - centre[targets]
     sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(actual, axis=1)
     cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * actual).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)

@@ -38,7 +38,7 @@ def rewrite(folder: Path) -> Answer:
     """Write report and cards of a folder anew; return what `graphveil report` answers.
 
     Raises:
-        ModelFileError or     DataError: nothing finished is there, or a file is damaged or was changed.
+        ModelFileError or DataError: nothing finished is there, or a file is damaged or was changed.
     """
     if release_card.is_release(folder):
         return release_card.rewrite_card(folder)

@@ -41,7 +41,7 @@ ATTACKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "membership": ("run", "who was trained on, by how sure the model is"),
         "lira": ("run", "who was trained on, by comparing with models that did not see them"),
         "attribute": ("run", "somebody's feature, from the model's answers"),
-        "reconstruction": ("run", "features of people, from the gradients of the training"),
+        "reconstruction": ("run", "features of people, from what is shown of them"),
         "averaging": ("run", "somebody's features, by averaging many reports"),
         "averaging-labels": ("run", "somebody's label, by averaging many reports"),
         "published-edges": ("release", "which edges of a published graph are true"),

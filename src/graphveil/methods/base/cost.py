@@ -145,8 +145,6 @@ def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:
 #: Below this many edges a second thread costs more than it gives.
 SMALL = 500_000
 WIDTH = 32
-#: Edges whose product is timed: more would tell no more.
-TIMED = 2_000_000
 
 
 def settle_threads(graph: Graph) -> int:
@@ -154,13 +152,13 @@ def settle_threads(graph: Graph) -> int:
     edges, nodes = graph.edge_index, int(graph.num_nodes)
     if "edges" in graph.schema.private:
         # Sums in another order have other last digits, which would tell of how many edges there are: these are made.
-        many = min(round(ASSUMED_DEGREE * nodes), TIMED)
+        many = min(round(ASSUMED_DEGREE * nodes), MOST_TIMED)
         edges = torch.randint(nodes, (2, many), generator=torch.Generator().manual_seed(0))
     if edges.shape[1] < SMALL:
         # A fixed count also fixes the order of sums: the same seed gives the same bits on the same machine.
         torch.set_num_threads(1)
         return 1
     # Of the first people, who hear from all over the graph: rows near each other would be found in a cache.
-    p = normalised(edges[:, :TIMED].flip(0), nodes)
+    p = normalised(edges[:, :MOST_TIMED].flip(0), nodes)
     x = torch.randn(p.shape[1], WIDTH)
     return fastest_threads(lambda: p.forward.times(x))

@@ -164,8 +164,8 @@ def search_hops(
 
     Args:
         judge: (K_x, K_y) -> estimated accuracy.
-        free: which of "steps_x" and "steps_y" are chosen.
         fixed: hops by the name of their setting, where they are not free.
+        free: which of "steps_x" and "steps_y" are chosen.
         label_hops: K_y to try beside none, from the largest.
         exact: whether no hops of features are tried as well.
     """
