@@ -16,9 +16,17 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from graphveil.federation.crypto import sharing
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
 from graphveil.federation.crypto.ring import RingMatrix
+from graphveil.federation.crypto.sharing import (
+    DealerKeys,
+    correction,
+    left_mask,
+    masked_left,
+    masked_right,
+    other_share,
+    owner_share,
+)
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
@@ -80,7 +88,7 @@ class Dealer:
         self._masks: dict[tuple[str, bool], Tensor] = {}
         u = {left.name: MaskKey.fresh(randomness) for left in lefts}
         self._keys = {
-            (left.name, other): sharing.DealerKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
+            (left.name, other): DealerKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
             for left in lefts
             for other in left.partners
         }
@@ -100,7 +108,7 @@ class Dealer:
         for product in products:
             left = product.left
             keys, label = self._keys[left.name, product.other], _mask_label(product, step)
-            z = sharing.correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
+            z = correction(keys, label, self._mask(left, transposed=product.transposed), product.width)
             yield Send(product.other, "correction", z)
 
     def _mask(self, left: LeftMatrix, *, transposed: bool) -> Tensor:
@@ -109,7 +117,7 @@ class Dealer:
         if mask is None:
             # All pairs of one left matrix hold the same U, so any of them will do.
             key = self._keys[left.name, left.partners[0]].left
-            u = sharing.left_mask(key, left.rows, left.columns)
+            u = left_mask(key, left.rows, left.columns)
             mask = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
         return mask
 
@@ -167,7 +175,7 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
             blinds = {other: next(left_keys) for other in left.partners}
             matrix = matrices[left.name]
             # One U hides X from all others: each sees the same E, so what they see together is no more than E.
-            e = sharing.masked_left(matrix if isinstance(matrix, Tensor) else torch.from_numpy(matrix.toarray()), u)
+            e = masked_left(matrix if isinstance(matrix, Tensor) else torch.from_numpy(matrix.toarray()), u)
             for other in left.partners:
                 yield Send(other, "masked-left", e)
             own[left.name] = _OwnMatrix(matrix, transpose(matrix), blinds)
@@ -196,7 +204,7 @@ def multiply(
     for product in products:
         if product.other == me:
             key = masked.foreign[product.left.name].key
-            f = sharing.masked_right(rights[product], key, _mask_label(product, step))
+            f = masked_right(rights[product], key, _mask_label(product, step))
             yield Send(product.left.owner, "masked-right", f)
     shares: dict[Product, Tensor] = {}
     for product in products:
@@ -205,13 +213,13 @@ def multiply(
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
             x = mine.transposed if product.transposed else mine.matrix
-            shares[product] = sharing.owner_share(x, f, mine.blinds[product.other], label)
+            shares[product] = owner_share(x, f, mine.blinds[product.other], label)
         elif product.other == me:
             # Z is U V less the owner's r: without r the other party could solve U from a few steps, and read X off E.
             z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))
             theirs = masked.foreign[product.left.name]
             e = theirs.transposed if product.transposed else theirs.masked
-            shares[product] = sharing.other_share(e, theirs.key, z, label)
+            shares[product] = other_share(e, theirs.key, z, label)
     return shares
 
 
