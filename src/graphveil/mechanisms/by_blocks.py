@@ -63,6 +63,7 @@ def randomize_by_blocks(
         arrays = mechanism.open(values).arrays
     keys = BlockNoise(randomness).keys(len(blocks))
     reports = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
+    # Each block is written into its rows when it comes: no second copy of the reports is ever held.
     kinds, whole = set[Any](), dict[str, Array]()
     for block, (kind, parts) in zip(blocks, reports, strict=True):
         kinds.add(kind)

@@ -248,8 +248,16 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     # ---- both ----
 
-    def collect(self, graph: Graph, *, progress: ProgressCallback | None = None, **how: Any) -> PublishedSums:
-        return self.publish(graph, **how)
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> PublishedSums:
+        return self.publish(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
         self,

@@ -243,8 +243,16 @@ class ListsEstimator(FittedEstimator[F], ABC):
     def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> Self:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
 
-    def collect(self, graph: Graph, *, progress: ProgressCallback | None = None, **how: Any) -> LinkReports:
-        return self.randomize(graph, **how)
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> LinkReports:
+        return self.randomize(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
         self, collected: LinkReports, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
@@ -78,8 +78,17 @@ class ReportsEstimator(FittedEstimator[F], ABC):
             BudgetError: other reports than those that were paid for.
         """
 
-    def collect(self, graph: Graph, *, progress: ProgressCallback | None = None, **how: Any) -> LocalCollection:
-        return LocalCollection(self.randomize(graph, **how), topology_of(graph))
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> LocalCollection:
+        reports = self.randomize(graph, split=split, randomness=randomness, engine=engine)
+        return LocalCollection(reports, topology_of(graph))
 
     def train(
         self,
