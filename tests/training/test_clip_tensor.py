@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 import tests.pretended  # noqa: F401  (kernels are run by the interpreter)
-from graphveil.training.clip_loop import clip, fits, measure, round_rows, squared
+from graphveil.training.clip_loop import clip, fits, measure, squared
 from graphveil.training.clip_tensor import WholeRows, clipped, products
-from graphveil.training.clipped_sum import GradientGrid
+from graphveil.training.clipped_sum import GradientGrid, _outer_sums
+from graphveil.training.outer_loop import multiply, pack
 
 GRID = GradientGrid(1e-3, 1 << 10)
 WIDTHS = (13, 6)
@@ -31,14 +32,14 @@ def rows(width: int, seed: int) -> Tensor:
 @pytest.mark.parametrize("bias", [True, False])
 def test_grids_are_those_of_the_loops(bias: bool) -> None:
     inputs = rows(13, 1)
-    whole, grids = torch.empty_like(inputs), np.empty((3, 40))
-    measure(inputs.numpy(), bias, whole.numpy(), grids)
+    grids = measure(inputs.numpy(), bias)
     assert np.isinf(grids[2]).nonzero()[0].tolist() == [16, 17, 18]
     measured = WholeRows.of(inputs, bias)
     sound = np.isfinite(grids[2])
     assert np.array_equal(measured.squares.isfinite().numpy(), sound) and bool(measured.whole.isfinite().all())
     assert np.array_equal(torch.stack([measured.scale, measured.squares]).numpy()[:, sound], grids[::2, sound])
-    expected = np.column_stack([whole, grids[1]]) if bias else whole.numpy()
+    whole = np.rint(inputs.numpy() / grids[0][:, None])
+    expected = np.column_stack([whole, grids[1]]) if bias else whole
     assert np.array_equal(measured.whole.numpy()[sound], expected[sound])
     some = torch.tensor([3, 19, 12])
     assert torch.equal(measured.narrow().rows(some).whole.double(), measured.whole[some])
@@ -108,19 +109,43 @@ ROWS = np.concatenate(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    whole_rows, grids = np.empty_like(ROWS), np.empty((3, len(ROWS)))
-    measure(ROWS, bias, whole_rows, grids)
-    scale, unit, squares = grids
+    scale, unit, squares = measure(ROWS, bias)
     assert set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
-    assert np.array_equal(whole_rows, whole)
     assert np.array_equal(unit, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
     assert np.array_equal(squares, (whole**2).sum(1) + unit**2)
     assert ((squares[:-1] > 30**2) & (squares[:-1] < 66**2)).all()
-    again, itself = ROWS.copy(), ROWS.copy()
-    round_rows(again, grids)
-    measure(itself, bias, itself, np.empty_like(grids))
-    assert np.array_equal(again, whole) and np.array_equal(itself, whole)
+    packed = pack(ROWS, (1 / scale).astype(np.float32))[:, :13]
+    both = np.stack([packed.astype(np.int16), packed >> 16], 1).reshape(-1, 13)
+    assert np.array_equal(both, np.append(whole, np.zeros((1, 13)), 0))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (8, 32), (6, 16), (7, 65), (64, 100)])
+@pytest.mark.parametrize("count", [1, 2, 33])
+def test_sums_of_outer_products_are_those_of_integers(
+    kind: type[np.generic], shape: tuple[int, int], count: int
+) -> None:
+    """Also of the largest numbers, where some samples count as zeros, and of columns that stand between others."""
+    deltas = GENERATOR.integers(-8192, 8193, (count, shape[0] + 5)).astype(np.float32)
+    whole = GENERATOR.integers(-66, 67, (count, shape[1])).astype(np.float32)
+    counts = np.ones(count, np.float32)
+    if count > 2:
+        whole[5], whole[-1], counts[5], counts[-1] = np.nan, np.inf, 0.0, 0.0
+    out = np.full(shape, np.nan, kind)
+    multiply(pack(deltas, np.ones(count, np.float32)), 3, pack(whole, counts), out)
+    sound = counts > 0
+    wanted = deltas[sound, 3 : 3 + shape[0]].astype(np.int64).T @ whole[sound].astype(np.int64)
+    assert np.array_equal(out, wanted.astype(kind))
+
+
+def test_a_batch_too_large_for_sums_of_32_bits_is_summed_in_pieces() -> None:
+    """Three pieces of two samples each and one; as in one piece."""
+    deltas, whole = (pack(GENERATOR.integers(-99, 99, (7, 9)).astype(np.float32), np.ones(7, np.float32)) for _ in "12")
+    once, pieces = np.empty((9, 9)), np.empty((9, 9))
+    multiply(deltas, 0, whole, once)
+    _outer_sums(deltas, 0, whole, pieces, 1)
+    assert np.array_equal(once, pieces)
 
 
 def test_what_fits_is_judged_over_all_layers_together() -> None:

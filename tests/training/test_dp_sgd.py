@@ -15,7 +15,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, train_privately
-from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum
+from graphveil.training.clipped_sum import MULTIPLES, Captured, GradientGrid, clipped_sum
 from graphveil.training.dp_sgd import Recorder, linear_layers, poisson_batch, refuse_mixed_rows
 from tests.mechanisms.samplers.scripted import Scripted
 
@@ -85,15 +85,17 @@ def test_the_clipped_sum_is_that_of_vmap(clip: float, cap: int) -> None:
     assert each_time < 0.05 * 4096
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("cap", [1 << 10, 1 << 12, 1 << 13])
-def test_no_sample_adds_more_than_the_cap(cap: int) -> None:
+def test_no_sample_adds_more_than_the_cap(cap: int, bias: bool) -> None:
     """Checklist item 16: the integer norm is at most the cap, exactly; also where dither would pass it."""
-    model, (x, y) = perceptron(60, 32, 4), samples(64, 60, 4)
+    model, (x, y) = perceptron(60, 32, 4, bias=bias), samples(64, 60, 4)
     x[:16] *= 1e4
     x[16:32] *= 1e-6
     x[32] = 0.0
     x[33] = 0.0
     x[33, 0] = 3e18
+    x[34] = 1e-44
     seen = captured(model, x, y)
     largest = 0
     for row in range(64):
@@ -178,7 +180,7 @@ def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_o
     x, y = samples(400, 20, 3)
     descent = PrivateDescent(perceptron(20, 16, 3), x, y, PrivateSchedule(**SCHEDULE))
     usual = descent.captured(torch.arange(5, 390))
-    descent._even = False
+    descent._multiple = None
     check_same_bits(descent, 400)
     for left, right in zip(descent.captured(torch.arange(5, 390)), usual, strict=True):
         assert torch.allclose(left.deltas, right.deltas, atol=1e-6)
@@ -186,7 +188,7 @@ def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_o
         seen = torch.cat([own for _, own in dp_sgd.by_slot(batch)])
         assert sorted(seen.tolist()) == list(range(len(batch)))
         for rows, own in dp_sgd.by_slot(batch):
-            assert torch.equal(rows[batch[own] % ROWS], batch[own])
+            assert torch.equal(rows[batch[own] % MULTIPLES[-1]], batch[own])
 
 
 def check_same_bits(descent: PrivateDescent, count: int) -> None:

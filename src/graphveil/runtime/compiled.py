@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+#: Whether vectors are of 64 bytes, and 32 of them registers; else mostly of 32 bytes, and 16.
+LONG_VECTORS: Final = bool(get_host_cpu_features().get("avx512f"))
 
 
 def compiled(loop: Loop) -> Loop:
@@ -237,3 +241,70 @@ def _looked_up(
 #: on. Gives back one bit for each, the lowest for the first: set where the entry is `decided` or more, and 0 was added.
 #: `lanes` is written out: a power of 2.
 add_looked_up = intrinsic(prefer_literal=True)(_looked_up)
+
+
+def _paired(
+    _: BaseContext,
+    left: Array,
+    right: Array,
+    out: Array,
+    row: Type,
+    column: Type,
+    at_row: Type,
+    at_column: Type,
+    rows: Type,
+    lanes: Type,
+) -> tuple[Signature, Callable[..., object]] | None:
+    kinds = left, right, out
+    real = {types.float32: cgutils.ir.FloatType(), types.float64: cgutils.ir.DoubleType()}.get(out.dtype)
+    if real is None or {left.dtype, right.dtype} != {types.int32} or {kind.layout for kind in kinds} != {"C"}:
+        return None
+    if not (isinstance(rows, types.IntegerLiteral) and isinstance(lanes, types.IntegerLiteral)):
+        return None
+    high, wide = rows.literal_value, lanes.literal_value
+
+    def write(
+        context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
+    ) -> object:
+        ir, (row, column, at_row, at_column) = cgutils.ir, arguments[3:7]
+        number, whole = ir.IntType(64), ir.IntType(32)
+        sums, halves, products = (
+            ir.VectorType(kind, count) for kind, count in ((whole, wide), (ir.IntType(16), 2 * wide), (whole, 2 * wide))
+        )
+        arrays = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
+        first, second = (ir.Constant(sums, list(range(half, 2 * wide, 2))) for half in (0, 1))
+
+        def entry(array: int, *at: Type) -> Any:
+            return cgutils.get_item_pointer(context, builder, kinds[array], arrays[array], at)
+
+        def apart(pairs: Any) -> Any:
+            return builder.sext(builder.bitcast(pairs, halves), products)
+
+        # Nothing else can point at them, so the compiler keeps them in registers.
+        totals = [cgutils.alloca_once_value(builder, ir.Constant(sums, None)) for _ in range(high)]
+        pairs = builder.extract_value(arrays[0].shape, 0)
+        with cgutils.for_range_slice(builder, number(0), pairs, number(1), intp=number) as (pair, _):
+            ours = apart(builder.load(builder.bitcast(entry(1, pair, column), sums.as_pointer()), align=4))
+            for place, total in enumerate(totals):
+                theirs = builder.load(entry(0, pair, builder.add(row, number(place))))
+                theirs = builder.insert_element(ir.Constant(sums, ir.Undefined), theirs, whole(0))
+                theirs = builder.shuffle_vector(theirs, theirs, ir.Constant(sums, None))
+                # Compilers know this as one instruction: products of 16 bits, each two added up.
+                both = builder.mul(ours, apart(theirs))
+                both = builder.add(*(builder.shuffle_vector(both, both, half) for half in (first, second)))
+                builder.store(builder.add(builder.load(total), both), total)
+        for place, total in enumerate(totals):
+            numbers = builder.sitofp(builder.load(total), ir.VectorType(real, wide))
+            there = entry(2, builder.add(at_row, number(place)), at_column)
+            builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(*kinds, *[types.intp] * 4, rows, lanes), write
+
+
+#: add_pairs(left, right, out, row, column, at_row, at_column, rows, lanes), in a compiled loop: set so many rows and
+#: columns of `out` (float32 or float64), from at_row and at_column on, to what so many columns of `left` from `row` on
+#: and of `right` from `column` on give, both int32 [pairs, ...] of two whole numbers of 16 bits each: the sum over all
+#: pairs and both of their numbers of left times right, which must stay below 2^31. `rows` and `lanes` are written out,
+#: `lanes` a power of 2.
+add_pairs = intrinsic(prefer_literal=True)(_paired)

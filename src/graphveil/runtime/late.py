@@ -59,14 +59,16 @@ class LateModule:
         later: modules that it imports and few calls need; they load when something of them is used.
     """
 
+    __slots__ = ("__dict__", "_later", "_name")
+
     def __init__(self, name: str, *, later: tuple[str, ...] = ()) -> None:
         self._name, self._later = name, later
 
     def __getattr__(self, attribute: str) -> object:
-        # Stored, because every use asks; the import system waits for a thread that is still loading it.
-        library = self.__dict__.get("library")
-        if library is None:
-            library = self.__dict__["library"] = _imported(self._name, self._later)
+        # Asked for once: from then on its names are this object's own. The import system waits for a thread that is
+        # still loading it.
+        library = _imported(self._name, self._later)
+        self.__dict__ = library.__dict__
         return getattr(library, attribute)
 
 

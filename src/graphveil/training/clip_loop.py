@@ -41,16 +41,19 @@ def clear(row: npt.NDArray[np.float32]) -> None:
 
 
 @compiled
-def measure(
-    rows: npt.NDArray[np.float32], bias: bool, whole: npt.NDArray[np.float32], grids: npt.NDArray[np.float64]
-) -> None:
-    """Put every row on a grid of its own, and find how long its whole numbers are; a bias reads 1 beside them.
+def measure(rows: npt.NDArray[np.float32], bias: bool) -> npt.NDArray[np.float64]:
+    """Return a grid for every row [3, b], of its own: a power of 2 that makes it, the 1 of a bias included, 2^5 to 2^6
+    long.
+
+        row = scale * whole        1 = scale * unit, or no bias: 0        squares = |whole|^2 + unit^2
+
+    `squares` is infinite where the row's length is not finite, and `whole` zero there.
 
     Args:
         rows: [b, d].
-        whole: [b, d], the rows in steps of their grids; set. It may be their own memory.
-        grids: of `OnGrids` [3, b]; set.
+        bias: whether the layer has one, whose input is 1.
     """
+    grids, whole = np.empty((3, len(rows))), np.empty(rows.shape[1], np.float32)
     for i in range(len(rows)):
         length = squared(rows[i]) + (1.0 if bias else 0.0)
         sound = math.isfinite(length)
@@ -59,25 +62,12 @@ def measure(
         scale = math.ldexp(1.0, exponent - INPUT_BITS)
         unit = np.rint(1.0 / scale) if bias else 0.0
         grids[0, i], grids[1, i], grids[2, i] = scale, unit, math.inf
-        if not sound:
-            clear(whole[i])
-            continue
-        factor = np.float32(1.0 / scale)
-        for j in range(rows.shape[1]):
-            whole[i, j] = np.rint(rows[i, j] * factor)
-        grids[2, i] = squared(whole[i]) + unit * unit
-
-
-@compiled
-def round_rows(rows: npt.NDArray[np.float32], grids: npt.NDArray[np.float64]) -> None:
-    """Turn rows [b, d] into the whole numbers of their grids [3, b], in place."""
-    for i in range(len(rows)):
-        if not math.isfinite(grids[2, i]):
-            clear(rows[i])
-            continue
-        factor = np.float32(1.0 / grids[0, i])
-        for j in range(rows.shape[1]):
-            rows[i, j] = np.rint(rows[i, j] * factor)
+        if sound:
+            factor = np.float32(1.0 / scale)
+            for j in range(whole.size):
+                whole[j] = np.rint(rows[i, j] * factor)
+            grids[2, i] = squared(whole) + unit * unit
+    return grids
 
 
 @compiled
@@ -106,13 +96,13 @@ def clip(
     step: float,
     cap: int,
 ) -> npt.NDArray[np.float64]:
-    """Turn loss gradients into whole numbers, such that no sample's products with its inputs are longer than `cap`.
-    Returns the sum of their products with the units of biases [k].
+    """Turn loss gradients into whole numbers, none above `cap`, such that no sample's products with its inputs are
+    longer than `cap`. Returns the sum of their products with the units of biases [k].
 
     Args:
         deltas: of all layers side by side [b, k]; overwritten.
         starts: the first column of each layer, and k.
-        grids: of `OnGrids`, of the layers' inputs [3, layers, b].
+        grids: of the layers' inputs [3, layers, b].
         dither: uniform numbers [b, k], of which 2^16 are 1.
         step: the length of a step of the grid.
         cap: the longest gradient, in steps.
@@ -147,6 +137,9 @@ def clip(
                 clear(deltas[i])
         for k in range(len(scale)):
             part, total, factor = deltas[i, starts[k] : starts[k + 1]], units[starts[k] : starts[k + 1]], unit[k, i]
+            if squares[k, i] == 0.0:
+                # Nothing bounds it, and what it is multiplied by is zero.
+                clear(part)
             for j in range(part.size):
                 total[j] += np.float64(part[j]) * factor
     return units

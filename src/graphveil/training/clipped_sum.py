@@ -7,12 +7,13 @@ output, with a, the layer's input (1 appended for the bias), so its norm over al
 
 Both factors are put on integer grids, a by a power of 2 of its own and delta after clipping, such that every product
 is a whole number of steps of one public grid. Clipping is judged by those integers: what one sample adds to the sum is
-at most `cap` steps long, exactly. Products stay below 2^24, where float32 holds every integer, because a sum of b
-samples has no entry above b cap: the sum is exact and free of order.
+at most `cap` steps long, exactly. A sum of b samples has no entry above b cap: it is added up in integers, exact and
+free of order.
 
 One sample's integers depend on that sample, the weights and secret dithering alone, provided that products,
 activations and losses give a row the same bits whatever the other rows are. For that batches are padded to a multiple
-of `ROWS` rows and go through the model on one thread: kernels treat the end of a piece of work otherwise than the rest.
+of so many rows and go through the model on one thread: kernels treat the end of a piece of work otherwise than the
+rest.
 """
 
 from __future__ import annotations
@@ -26,23 +27,32 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import Tensor, torch
 from graphveil.training.clip_tensor import WholeRows, clipped, on_device, products
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
 
-#: Three times two of the longest vectors (AVX-512), which kernels of torch take at a time; also whole tiles of matrix
-#: products, of 24 rows and fewer: with 16, 32 or 48 those of AVX2 depend on how many tiles there are.
-ROWS: Final = 96
-_EXACT: Final = 1 << 24
+#: Rows of which a batch has some times as many, the fewest first: two of the longest vectors (AVX-512), which kernels
+#: of torch take at a time; three times as many, whole tiles of 24 rows too: with 16, 32 or 48 matrix products of AVX2
+#: depend on how many tiles there are.
+MULTIPLES: Final = (32, 96)
+# No sum of a piece reaches it: where sums of 32 bits end.
+_PIECE: Final = (1 << 31) - 1
+# Where whole numbers of 16 bits end, of which deltas are.
+_LONGEST: Final = (1 << 15) - 1
 
 
 @dataclass(frozen=True)
 class GradientGrid:
-    """Gradients of norm `clip` are `cap` steps long."""
+    """Gradients of norm `clip` are `cap` steps long, at most 2^15 - 1."""
 
     clip: float
     cap: int
+
+    def __post_init__(self) -> None:
+        require_whole(1, _LONGEST, cap=self.cap)
 
     @property
     def step(self) -> float:
@@ -51,45 +61,15 @@ class GradientGrid:
 
 
 @dataclass(frozen=True)
-class OnGrids:
-    """A layer's input rows on their grids: a = scale * whole, 1 = scale * unit; squared norms of both together."""
-
-    whole: Tensor  # float32 [n, d]
-    #: [3, n]: scale, unit, squares; squares are infinite, and `whole` zero, of a row whose length is not finite.
-    grids: FloatArray
-
-    @staticmethod
-    def of(rows: Tensor, bias: bool, *, inside: bool = False) -> OnGrids:
-        """Put every row on a grid of its own: a power of 2 that makes it, the 1 of the bias included, 2^5 to 2^6 long.
-
-        Args:
-            bias: whether the layer has one, whose input is 1.
-            inside: write the whole numbers over the rows.
-        """
-        from graphveil.training.clip_loop import measure
-
-        rows = rows.contiguous()
-        placed = OnGrids(rows if inside else torch.empty_like(rows), np.empty((3, len(rows))))
-        measure(rows.numpy(), bias, placed.whole.numpy(), placed.grids)
-        return placed
-
-    @staticmethod
-    def over(rows: Tensor, grids: FloatArray) -> OnGrids:
-        """Write over rows [n, d] what `of` would find, given their grids."""
-        from graphveil.training.clip_loop import round_rows
-
-        round_rows(rows.numpy(), grids)
-        return OnGrids(rows, grids)
-
-
-@dataclass(frozen=True)
 class Captured:
-    """What a layer saw of a batch: inputs [b, in], gradients by outputs [b, out], bias, grids if measured."""
+    """What a layer saw of a batch: inputs [b, in], gradients by outputs [b, out], bias, and, if they are measured, the
+    inputs' grids [3, b] (`measure`), or their whole numbers on another device than the CPU.
+    """
 
     inputs: Tensor
     deltas: Tensor
     bias: bool
-    on_grids: OnGrids | WholeRows | None = None
+    on_grids: FloatArray | WholeRows | None = None
 
     @staticmethod
     def joined(parts: Sequence[Captured], order: Tensor) -> Captured:
@@ -111,48 +91,48 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     """
     if not layers[0].deltas.is_cpu:
         return _clipped_there(layers, grid, randomness)
-    from graphveil.training.clip_loop import clip
+    from graphveil.training.clip_loop import clip, measure
+    from graphveil.training.outer_loop import pack
 
-    inputs = [
-        layer.on_grids if isinstance(layer.on_grids, OnGrids) else OnGrids.of(layer.inputs, layer.bias)
-        for layer in layers
-    ]
-    widths = [layer.deltas.shape[1] for layer in layers]
-    # A copy, even of one layer's: it is overwritten.
-    deltas = torch.cat([layer.deltas for layer in layers], 1)
-    starts, grids = np.cumsum([0, *widths]), np.stack([rows.grids for rows in inputs], axis=1)
-    units = clip(deltas.numpy(), starts, grids, _dither((len(deltas), starts[-1]), randomness), grid.step, grid.cap)
-    # So many samples at most reach 2^24 in one entry, where float32 would begin to round: float64 holds their sum.
-    piece = max(1, (_EXACT - 1) // grid.cap)
-    shapes = [(width, rows.whole.shape[1]) for width, rows in zip(widths, inputs, strict=True)]
-    size = sum(width * (columns + layer.bias) for (width, columns), layer in zip(shapes, layers, strict=True))
-    rest = flat = torch.empty(size, dtype=torch.float32 if len(deltas) <= piece else torch.float64)
-    parts = zip(
-        shapes,
-        torch.split(deltas, widths, 1),
-        inputs,
-        torch.split(torch.from_numpy(units), widths),
-        layers,
-        strict=True,
+    inputs = [layer.inputs.contiguous().numpy() for layer in layers]
+    grids = np.stack(
+        [
+            layer.on_grids if isinstance(layer.on_grids, np.ndarray) else measure(rows, layer.bias)
+            for layer, rows in zip(layers, inputs, strict=True)
+        ],
+        axis=1,
     )
-    for shape, delta, rows, unit, layer in parts:
+    # A copy, even of one layer's: it is overwritten.
+    deltas = torch.cat([layer.deltas for layer in layers], 1).numpy()
+    starts = np.cumsum([0, *(layer.deltas.shape[1] for layer in layers)])
+    units = clip(deltas, starts, grids, _dither(deltas.shape, randomness), grid.step, grid.cap)
+    packed = pack(deltas, np.ones(len(deltas), np.float32))
+    factors = np.where(np.isfinite(grids[2]), 1.0 / grids[0], 0.0).astype(np.float32)
+    # float32 holds every whole number up to 2^24.
+    kind = torch.float32 if len(deltas) * grid.cap < 1 << 24 else torch.float64
+    shapes = [(layer.deltas.shape[1], layer.inputs.shape[1]) for layer in layers]
+    size = sum(width * (columns + layer.bias) for (width, columns), layer in zip(shapes, layers, strict=True))
+    rest = flat = torch.empty(size, dtype=kind)
+    for number, (layer, shape) in enumerate(zip(layers, shapes, strict=True)):
         # Into their places: to put sums side by side afterwards would be another pass over them.
         weights, rest = rest.tensor_split([math.prod(shape)])
-        _products(delta, rows.whole, piece, weights.view(shape))
+        whole = pack(inputs[number], factors[number])
+        _outer_sums(packed, starts[number], whole, weights.view(shape).numpy(), _PIECE // grid.cap // 2)
         if layer.bias:
             bias, rest = rest.tensor_split([shape[0]])
-            bias.copy_(unit)
+            bias.copy_(torch.from_numpy(units[starts[number] : starts[number + 1]]))
     return flat
 
 
-def _products(deltas: Tensor, whole: Tensor, piece: int, out: Tensor) -> None:
-    """Set `out` to the integer sums of outer products [out, in], of so many samples at a time."""
-    if len(deltas) <= piece:
-        torch.mm(deltas.T, whole, out=out)
-        return
-    out.zero_()
-    for i in range(0, len(deltas), piece):
-        out += deltas[i : i + piece].T @ whole[i : i + piece]
+def _outer_sums(deltas: IntArray, first: int, whole: IntArray, out: np.ndarray, pairs: int) -> None:
+    """Set `out` to the sums of outer products of packed arrays, of so many pairs of samples at a time."""
+    from graphveil.training.outer_loop import multiply
+
+    multiply(deltas[:pairs], first, whole[:pairs], out)
+    for start in range(pairs, len(deltas), pairs):
+        more = np.empty_like(out)
+        multiply(deltas[start : start + pairs], first, whole[start : start + pairs], more)
+        out += more
 
 
 def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> Tensor:
@@ -167,7 +147,7 @@ def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: R
     return products(whole, widths, inputs, [layer.bias for layer in layers])
 
 
-def _dither(shape: tuple[int, int], randomness: Randomness) -> npt.NDArray[np.uint16]:
+def _dither(shape: tuple[int, ...], randomness: Randomness) -> npt.NDArray[np.uint16]:
     count = shape[0] * shape[1]
     # 16 bits a number: dither needs to be secret and nearly uniform, and no privacy rests on its resolution.
     words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]

@@ -25,7 +25,7 @@ from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.clip_tensor import WholeRows, on_device
-from graphveil.training.clipped_sum import ROWS, Captured, FloatArray, OnGrids, clipped_sum
+from graphveil.training.clipped_sum import MULTIPLES, Captured, FloatArray, clipped_sum
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.threads import one_thread
 
@@ -71,8 +71,9 @@ class PrivateDescent:
         here, count = self._device.type == "cpu", len(targets)
         with one_thread():
             # Nothing is known of the kernels of other devices: there every sample has a place of its own.
-            self._even = here and treats_rows_alike(model, inputs.shape[1], ROWS)
-        self._places = ROWS if here else min(count, max(_PLACES, math.ceil(_ROOM * schedule.rate * count)))
+            alike = (rows for rows in MULTIPLES if here and treats_rows_alike(model, inputs.shape[1], rows))
+            self._multiple = next(alike, None)
+        self._places = MULTIPLES[-1] if here else min(count, max(_PLACES, math.ceil(_ROOM * schedule.rate * count)))
         self._inputs = inputs if isinstance(inputs, Streamed) else inputs.to(self._device)
         self._model, self._targets = model, targets.to(self._device)
         self._schedule, self._loss = schedule, loss or partial(torch.nn.functional.cross_entropy, reduction="none")
@@ -129,9 +130,9 @@ class PrivateDescent:
     def captured(self, chosen: Tensor) -> list[Captured]:
         """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
         numbers = chosen.numpy()
-        if self._even:
+        if self._multiple is not None:
             # Repeats a sample that does not count.
-            padded = torch.from_numpy(np.append(numbers, np.full(-len(chosen) % ROWS, numbers[0])))
+            padded = torch.from_numpy(np.append(numbers, np.full(-len(chosen) % self._multiple, numbers[0])))
             return self._passed(padded, slice(0, len(chosen)), chosen)
         if self._places >= len(self._targets):
             # All samples, each at a place of its own, whoever was chosen: nothing is gathered but what is clipped.
@@ -164,36 +165,28 @@ class PrivateDescent:
         counts[places] = 1.0
         # Of the sum of some, so that each row's gradient is its own: a mean would scale it by who else came.
         deltas = torch.autograd.grad(losses, [output for _, output in seen], counts)
-        grids = self._on_grids([a for a, _ in seen], rows, places, chosen)
-        return [
-            Captured(a.detach()[places] if own is None else own.whole, delta[places], layer.bias is not None, own)
-            for layer, (a, _), delta, own in zip(self._layers, seen, deltas, grids, strict=True)
-        ]
+        captured = []
+        for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True):
+            bias = layer.bias is not None
+            own = self._on_grids(a, rows, bias, chosen)
+            inputs = own.whole if isinstance(own, WholeRows) else a.detach()[places]
+            captured.append(Captured(inputs, delta[places], bias, own))
+        return captured
 
-    def _on_grids(
-        self, seen: list[Tensor], rows: Tensor, places: slice | Tensor, chosen: Tensor
-    ) -> list[OnGrids | WholeRows | None]:
-        """The whole numbers of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
-        biases = [layer.bias is not None for layer in self._layers]
-        if not rows.is_cpu:
-            stored = not isinstance(self._inputs, Streamed)
-            return [
-                self._stored(bias).rows(chosen) if stored and a is rows else None
-                for a, bias in zip(seen, biases, strict=True)
-            ]
-        # Written over the rows, which serve no more, unless another layer saw a part of them.
-        memory = [a.untyped_storage().data_ptr() for a in seen]
-        alone = isinstance(places, slice) and memory.count(rows.untyped_storage().data_ptr()) == 1
-        return [
-            OnGrids.over(a[places], self._grids(bias)[:, chosen.numpy()]) if alone and a is rows else None
-            for a, bias in zip(seen, biases, strict=True)
-        ]
+    def _on_grids(self, seen: Tensor, rows: Tensor, bias: bool, chosen: Tensor) -> FloatArray | WholeRows | None:
+        """The grids of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+        if seen is not rows:
+            return None
+        if rows.is_cpu:
+            return self._grids(bias)[:, chosen.numpy()]
+        return None if isinstance(self._inputs, Streamed) else self._stored(bias).rows(chosen)
 
     def _grids(self, bias: bool) -> FloatArray:
         """The grids [3, n] of all rows, for a layer with or without a bias, on the CPU."""
         if bias not in self._measured:
-            grids = [OnGrids.of(rows, bias, inside=True).grids for rows in self._pieces()]
-            self._measured[bias] = np.concatenate(grids, axis=1)
+            from graphveil.training.clip_loop import measure
+
+            self._measured[bias] = np.concatenate([measure(rows.numpy(), bias) for rows in self._pieces()], axis=1)
         return self._measured[bias]
 
     def _stored(self, bias: bool) -> WholeRows:
@@ -208,7 +201,7 @@ class PrivateDescent:
         return (rows_of(self._inputs, part) for part in torch.split(torch.arange(len(self._targets)), _MEASURED))
 
 
-def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
+def by_slot(chosen: Tensor, places: int = MULTIPLES[-1]) -> list[tuple[Tensor, Tensor]]:
     """Batches of so many samples in which a sample's place is its number modulo `places`, whatever else was chosen. For
     processors whose products treat the places of a batch, or batches of other lengths, in other ways. Returns for each
     batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
@@ -294,6 +287,8 @@ def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
 
 
 _PROBES = 7
+# Rows of the batch whose parts are compared with it: a number of times each of `MULTIPLES`.
+_PROBED: Final = 672
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:
@@ -357,7 +352,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     """
     generator, training = torch.Generator().manual_seed(0), model.training
     layers = linear_layers(model.eval())
-    count = 7 * rows
+    count = _PROBED
     x = torch.randn(count, dimension, generator=generator)
     slopes = torch.randn(count, max(layer.out_features for layer in layers), generator=generator)
 
@@ -370,7 +365,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
 
     # Bit for bit: a last bit that depends on the company is a trace of who else was in the batch.
     whole, alike = seen(torch.arange(count)), True
-    for size in (1, 2, 3, 5, 7):
+    for size in (size for size in (1, 2, 3, 5, 7, 11, 13, 17, 19) if size * rows <= count):
         batch = torch.randperm(count, generator=generator)[: size * rows]
         alike &= all(torch.equal(part, all_[batch]) for part, all_ in zip(seen(batch), whole, strict=True))
     model.train(training)
