@@ -52,19 +52,31 @@ class LocalEngine(Engine):
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(self.workers) as pool:
+        # The caller is a worker too: else it would be woken up for each block, and the others would wait for it.
+        with ThreadPoolExecutor(self.workers - 1) as pool:
             waiting: deque[Future[Result]] = deque()
             try:
                 for call in calls:
                     # Bounded: results of a quick task would otherwise pile up before a slow reader.
                     if len(waiting) == 2 * self.workers:
                         yield waiting.popleft().result()
-                    waiting.append(pool.submit(task, *call))
+                    if sum(not block.done() for block in waiting) < 2 * (self.workers - 1):
+                        waiting.append(pool.submit(task, *call))
+                    else:
+                        waiting.append(_done(task(*call)))
                 while waiting:
                     yield waiting.popleft().result()
             finally:
                 # An interrupted reader waits for the blocks under way, and for no others.
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _done(result: Result) -> Future[Result]:
+    from concurrent.futures import Future
+
+    done: Future[Result] = Future()
+    done.set_result(result)
+    return done
 
 
 #: One block after the other, in the caller's own thread.

@@ -61,8 +61,8 @@ def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Sign
 #: prefetch(array, row, column), in a compiled loop: ask for an entry that will be read soon, and wait for nothing.
 prefetch = intrinsic(_fetched)
 
-#: Rows are asked for so many entries ahead: memory answers about when they are added up.
-_AHEAD: Final = 16
+#: Rows are asked for so many entries ahead: so many reads under way are as much as memory answers at a time.
+_AHEAD: Final = 64
 _LINE: Final = 64
 
 
@@ -241,6 +241,17 @@ def _looked_up(
 #: on. Gives back one bit for each, the lowest for the first: set where the entry is `decided` or more, and 0 was added.
 #: `lanes` is written out: a power of 2.
 add_looked_up = intrinsic(prefer_literal=True)(_looked_up)
+
+
+def _lowest(_: BaseContext, number: Type) -> tuple[Signature, Callable[..., object]]:
+    def write(_: BaseContext, builder: cgutils.ir.IRBuilder, __: Signature, arguments: list[Type]) -> object:
+        return builder.cttz(arguments[0], cgutils.ir.IntType(1)(1))
+
+    return number(number), write
+
+
+#: lowest_bit(number), in a compiled loop: which bit of a whole number other than 0 is its lowest that is set.
+lowest_bit = intrinsic(_lowest)
 
 
 def _paired(

@@ -153,7 +153,9 @@ _LAST: Final = 1 << 32
 # Deviations to which noise reaches at least, beyond the farthest place that a unit moves a number to, and at most.
 _REACH, _BEYOND, _FARTHEST = 12.0, 9.5, 25.0
 # Draws of a block, of whole tiles: its arrays and the table stay in a core's cache.
-_BLOCK: Final = 64 * TILE
+_BLOCK: Final = 128 * TILE
+# Draws from which on the compiler is loaded, which takes as long as a million draws take without it.
+_MANY: Final = 64 * TILE
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -190,8 +192,7 @@ class RoundedNormal:
         """
         key = randomness.bytes(KEY_BYTES)
         first, further = (open_stream(key, nonce) for nonce in (0, 1))
-        # The compiler takes as long to load as a million draws take without it.
-        add = self._add_compiled if totals.size >= _BLOCK else self._add
+        add = self._add_compiled if totals.size >= _MANY else self._add
         for start in range(0, totals.size, _BLOCK):
             part = totals[start : start + _BLOCK]
             words = draw_words(first, -(-part.size // 2)).view(np.uint32)[: part.size]
@@ -219,13 +220,12 @@ class RoundedNormal:
         self, totals: np.ndarray, words: npt.NDArray[np.uint32], further: npt.NDArray[np.uint32]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Add what `_add` adds, the same bits from the same words."""
-        from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
+        from graphveil.mechanisms.samplers.strips_loop import add_draws
 
-        table, places = self.table, np.empty(words.size, np.int32)
-        places = places[: add_decided(words, table.strips, table.decided, table.width, totals, places)]
-        ordinals = np.empty_like(places)
-        left = add_searched(words, places, further, table.ends, table.starts, table.width, totals, ordinals)
-        return places[:left], ordinals[:left]
+        table = self.table
+        tables = table.strips, table.decided, table.width, table.ends, table.starts
+        places, ordinals = add_draws(words, further, *tables, totals)
+        return places, ordinals
 
     def _settle(self, word: int, draw: int, ordinal: int, key: bytes) -> int:
         """The draw of a first word that 64 bits, or the numbers of its tile, do not decide."""

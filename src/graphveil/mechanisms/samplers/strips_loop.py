@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
-from graphveil.runtime.compiled import add_looked_up, compiled
+from graphveil.runtime.compiled import add_looked_up, compiled, lowest_bit
 
 
 @compiled
@@ -27,13 +27,16 @@ def add_decided(
         totals: what the draws are added to, in place.
         undecided: room for n places; the first of them are set to those whose word decides nothing.
     """
-    count, apart = 0, words.size // 8 * 8
-    for first in range(0, apart, 8):
-        left, place = add_looked_up(words, strips, totals, first, AFTER, width, decided, 8), first
+    count, apart = 0, words.size // 64 * 64
+    for first in range(0, apart, 64):
+        left = 0
+        for eight in range(0, 64, 8):
+            left |= add_looked_up(words, strips, totals, first + eight, AFTER, width, decided, 8) << eight
+        # Of so many words together: a processor guesses how many of a few are left, and pays for each wrong guess.
         while left:
-            undecided[count] = place
-            count += left & 1
-            left, place = left >> 1, place + 1
+            undecided[count] = first + lowest_bit(left)
+            count += 1
+            left &= left - 1
     for place in range(apart, words.size):
         undecided[count] = place
         count += add_looked_up(words, strips, totals, place, AFTER, width, decided, 1)
@@ -86,3 +89,29 @@ def add_searched(
         else:
             totals[place] += totals.dtype.type(low - limit)
     return left
+
+
+@compiled
+def add_draws(
+    words: npt.NDArray[np.uint32],
+    further: npt.NDArray[np.uint32],
+    strips: npt.NDArray[np.int16],
+    decided: int,
+    width: int,
+    ends: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int32],
+    totals: np.ndarray,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Add to `totals` the draws that 64 bits decide. Returns the places of the others, and which of their tile they
+    are. In one piece: whoever comes back to Python waits for other threads there.
+
+    Args:
+        words, further: as for `add_searched`.
+        strips, decided, width, ends, starts: of the table.
+        totals: what the draws are added to, in place [n].
+    """
+    places = np.empty(words.size, np.int32)
+    places = places[: add_decided(words, strips, decided, width, totals, places)]
+    ordinals = np.empty_like(places)
+    left = add_searched(words, places, further, ends, starts, width, totals, ordinals)
+    return places[:left], ordinals[:left]
