@@ -6,12 +6,15 @@ Each gives the bits of the steps by torch that it stands for: same order of sums
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from graphveil.runtime.compiled import compiled, squared_sum, weighted_sum
+
+# Bytes up to which rows stay in a core's own cache, and asking for them ahead takes longer than it saves.
+_NEAR: Final = 1 << 20
 
 
 @compiled
@@ -107,28 +110,28 @@ def add_rows(
         x: [n, c], soonest of the columns that `widened` gives it. Of int16 the sums are exact, up to 2^24.
         out: [rows, c], set.
     """
-    width = x.shape[1]
+    width, far = x.shape[1], x.size * x.itemsize > _NEAR
     wide, done = width // 64 * 64, width // 32 * 32
     rest = width - done
     for u in range(out.shape[0]):
         first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
         for k in range(0, wide, 64):
-            weighted_sum(columns, weights, x, out, first, stop, u, k, 64)
+            weighted_sum(columns, weights, x, out, first, stop, u, k, far, 64)
         if done > wide:
-            weighted_sum(columns, weights, x, out, first, stop, u, wide, 32)
+            weighted_sum(columns, weights, x, out, first, stop, u, wide, far, 32)
         # Columns that fit no register's length are covered by two that overlap: both compute the same where they do.
         if rest > 16:
-            weighted_sum(columns, weights, x, out, first, stop, u, done, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, done, far, 16)
         if rest > 8 and width >= 16:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 16, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 16, far, 16)
         elif rest > 4 and width >= 8:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 8, 8)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 8, far, 8)
             if rest > 8:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, 8)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, far, 8)
         elif rest > 0 and width >= 4:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 4, 4)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 4, far, 4)
             if rest > 4:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, 4)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, far, 4)
         elif rest > 0:
             for k in range(width):
-                weighted_sum(columns, weights, x, out, first, stop, u, k, 1)
+                weighted_sum(columns, weights, x, out, first, stop, u, k, far, 1)

@@ -76,6 +76,7 @@ def _weighted(
     stop: Type,
     row: Type,
     column: Type,
+    far: Type,
     lanes: Type,
 ) -> tuple[Signature, Callable[..., object]] | None:
     kinds = columns, weights, x, sums
@@ -91,7 +92,7 @@ def _weighted(
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
-        ir, (first, stop, row, column) = cgutils.ir, arguments[4:8]
+        ir, (first, stop, row, column, far) = cgutils.ir, arguments[4:9]
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
         stored = ir.VectorType(ir.IntType(16), wide) if whole else vector
         # Whole numbers without weights are added up as such, which saves a conversion of each.
@@ -129,18 +130,20 @@ def _weighted(
         # Nothing else can point at it, so the compiler keeps it in registers.
         total = cgutils.alloca_once_value(builder, ir.Constant(summand, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
-            ask(j)
+            with builder.if_then(far):
+                ask(j)
             builder.store(added(builder.load(total), j), total)
         result = builder.load(total) if weighted else builder.sitofp(builder.load(total), vector)
         builder.store(result, builder.bitcast(entry(3, row, column), vector.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(*kinds, *[types.intp] * 4, lanes), write
+    return types.void(*kinds, *[types.intp] * 4, types.boolean, lanes), write
 
 
-#: weighted_sum(columns, weights, x, sums, first, stop, row, column, lanes), in a compiled loop: set so many entries of
-#: a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
-#: without gaps, in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2. With x of
+#: weighted_sum(columns, weights, x, sums, first, stop, row, column, far, lanes), in a compiled loop: set so many entries
+#: of a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
+#: without gaps, in the order of the entries, by fused multiply-adds. `far`: whether rows of x mostly lie in no cache of
+#: a core, and are asked for ahead. `lanes` is written out: a power of 2. With x of
 #: int16 sums are exact where none exceeds 2^24 on its way, and weights, whole numbers too, may be None: 1 each.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)
 
