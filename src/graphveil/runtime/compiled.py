@@ -140,11 +140,11 @@ def _weighted(
     return types.void(*kinds, *[types.intp] * 4, types.boolean, lanes), write
 
 
-#: weighted_sum(columns, weights, x, sums, first, stop, row, column, far, lanes), in a compiled loop: set so many entries
-#: of a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
-#: without gaps, in the order of the entries, by fused multiply-adds. `far`: whether rows of x mostly lie in no cache of
-#: a core, and are asked for ahead. `lanes` is written out: a power of 2. With x of
-#: int16 sums are exact where none exceeds 2^24 on its way, and weights, whole numbers too, may be None: 1 each.
+#: weighted_sum(columns, weights, x, sums, first, stop, row, column, far, lanes), in a compiled loop: set so many
+#: entries of a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight;
+#: float32 without gaps, in the order of the entries, by fused multiply-adds. `far`: whether rows of x mostly lie in no
+#: cache of a core, and are asked for ahead. `lanes` is written out: a power of 2. With x of int16 sums are exact where
+#: none exceeds 2^24 on its way, and weights, whole numbers too, may be None: 1 each.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)
 
 
