@@ -22,7 +22,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from graphveil.attacks.limits import limit_of_answers
-from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.attacks.result import AttackResult, auc_of, judge, sample_of
 from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
@@ -73,13 +73,13 @@ def attribute(
     scores, explained = _read_off(rows, truth, public)
     # The middle of the declared range, not of the data: whoever is judged has no say in where the line lies.
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
-    members, non_members = _sample(scores[above], rng), _sample(scores[~above], rng)
+    members, non_members = (sample_of(scores[side], _ENTRIES, rng) for side in (above, ~above))
     figures = {"variance explained beyond the mean": explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
 
     def found_in(control: np.ndarray) -> float:
         read, _ = _read_off(control, truth, public)
-        return auc_of(_sample(read[above], rng), _sample(read[~above], rng))
+        return auc_of(*(sample_of(read[side], _ENTRIES, rng) for side in (above, ~above)))
 
     labels = found_in(labels_alone(graph, split, seed))
     return judge(
@@ -141,7 +141,3 @@ def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[
     if not (values > middle).any() or (values > middle).all():
         raise InputError("all nodes are on the same side of the middle of the range", where="attribute")
     return values.astype(np.float64), columns
-
-
-def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return scores if len(scores) <= _ENTRIES else rng.choice(scores, _ENTRIES, replace=False)

@@ -207,6 +207,11 @@ def auc_of(members: np.ndarray, non_members: np.ndarray) -> float:
     return round(float(roc_auc_score(*_labelled(members, non_members))), 12)
 
 
+def sample_of(scores: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the scores, or so many of them drawn at random where there are more."""
+    return scores if len(scores) <= most else rng.choice(scores, most, replace=False)
+
+
 def _labelled(members: np.ndarray, non_members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """1 or 0 for each score, and the scores, as scikit-learn takes them."""
     scores = np.concatenate([np.asarray(members, np.float64), np.asarray(non_members, np.float64)])

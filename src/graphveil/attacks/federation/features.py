@@ -27,7 +27,7 @@ from torch.nn import functional
 from graphveil.attacks.federation.labels import as_dense, own_rows, unit_rows
 from graphveil.attacks.federation.views import Recorded, View
 from graphveil.attacks.limits import Limit, nothing
-from graphveil.attacks.result import AttackResult, auc_of, judge
+from graphveil.attacks.result import AttackResult, auc_of, judge, sample_of
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.crypto.masks import unpacked
@@ -81,8 +81,8 @@ def feature_recovery(
     # The control may choose its ridge as the attack does: a weaker control would turn chance into a finding.
     control, _ = _best_guess({"control": _control(view, recorded)}, truth, public, rng)
     scores, without = (_beyond_mean(rows, truth[public]) for rows in (guess, control))
-    samples = [_sample(scores[side], rng) for side in (above, ~above)]
-    missing = [_sample(without[side], rng) for side in (above, ~above)]
+    samples = [sample_of(scores[side], _ENTRIES, rng) for side in (above, ~above)]
+    missing = [sample_of(without[side], _ENTRIES, rng) for side in (above, ~above)]
     figures = {
         "variance explained beyond the mean": _explained(guess, truth, public),
         "entries right": float(((guess > mean) == above).mean()),
@@ -340,7 +340,3 @@ def _correlation(scores: np.ndarray, true: np.ndarray) -> float:
 
 def _inner(rows: Tensor) -> Tensor:
     return rows.double() @ rows.double().T
-
-
-def _sample(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return scores if len(scores) <= _ENTRIES else rng.choice(scores, _ENTRIES, replace=False)
