@@ -164,7 +164,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class PublicPart:
+class PublicNodes:
     """Features [p, d] and labels ([p] or [p, c]) of nodes whose data is declared public."""
 
     x: Tensor
@@ -173,7 +173,7 @@ class PublicPart:
     nodes: int
 
 
-def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
+def public_part(graph: Graph, public: Tensor | None) -> PublicNodes:
     """Return the features and labels of the nodes that are declared public: a bool mask [n]. Raises InputError for no
     mask, another form, nobody, or everybody while the schema calls the features private: scores are never read off
     private data for nothing.
@@ -201,7 +201,7 @@ def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
 
         matrix: Any = as_matrix(graph.x)
         rows = torch.from_numpy(matrix[public.numpy()].toarray())
-    return PublicPart(rows, graph.y[public], schema, int(graph.num_nodes))
+    return PublicNodes(rows, graph.y[public], schema, int(graph.num_nodes))
 
 
 def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
@@ -220,7 +220,7 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
     return chosen
 
 
-def masked_columns(part: PublicPart, columns: Sequence[int]) -> Tensor:
+def masked_columns(part: PublicNodes, columns: Sequence[int]) -> Tensor:
     """Return the part's features [p, d] with some columns at their lowest value: the sensitive input masked."""
     wrong = [column for column in columns if not 0 <= column < part.x.shape[1]]
     if wrong:
@@ -230,7 +230,7 @@ def masked_columns(part: PublicPart, columns: Sequence[int]) -> Tensor:
     return masked
 
 
-def public_scores(part: PublicPart, *, masked: Tensor | None = None, gamma: float = GAMMA, seed: int = 0) -> Scores:
+def public_scores(part: PublicNodes, *, masked: Tensor | None = None, gamma: float = GAMMA, seed: int = 0) -> Scores:
     """Return shares from a public part alone.
 
     Args:
