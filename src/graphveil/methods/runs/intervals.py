@@ -90,7 +90,7 @@ def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:
     elif count == 1:
         kind, low, high = "unknown", mean, mean
     else:
-        half = 1.96 * float(values.std(ddof=1)) / math.sqrt(count)
+        half = _Z * float(values.std(ddof=1)) / math.sqrt(count)
         # Equal values are probabilities of a guess, known without a draw.
         kind, low, high = "normal" if np.ptp(values) else "exact", mean - half, mean + half
     least = -1.0 if difference else 0.0
