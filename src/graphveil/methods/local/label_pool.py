@@ -69,13 +69,12 @@ class Pool:
     """A fitted pool.
 
     Attributes:
-        probabilities: [n, c]. weights: of each member by name; prior_weight: of the class shares.
+        probabilities: [n, c]. weights: of each member by name.
         doubt: Pr[class shares alone say as much], by held-out reports.
     """
 
     probabilities: Tensor
     weights: dict[str, float]
-    prior_weight: float
     doubt: float
 
     @property
@@ -117,7 +116,7 @@ def pool_labels(
     fitted = _weighed(replace(read, scores=scores), folds >= 0)
     logits = scores[:, FOLDS] @ fitted.members + fitted.prior * setting.log_prior
     shares = dict(zip(names, (float(w) for w in fitted.members), strict=True))
-    return Pool(torch.softmax(logits, dim=1).cpu(), shares, fitted.prior, fitted.doubt)
+    return Pool(torch.softmax(logits, dim=1).cpu(), shares, fitted.doubt)
 
 
 def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
