@@ -195,7 +195,7 @@ def require_same_shapes(stored: Mapping[str, tuple[int, ...]], expected: Mapping
 
 
 def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load stored weights into a network that was built on the device "meta"; refuses those of another network."""
+    """Load stored weights into a network, which may be on the device "meta"; refuses those of another network."""
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     require_same_shapes({name: tuple(value.shape) for name, value in tensors.items()}, expected)
     # Assigned and not copied: on the device "meta" there is nothing to copy into.

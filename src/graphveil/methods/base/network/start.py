@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import InputError
-from graphveil.methods.base.storage import read_method, require_numbers, restoring, save_method
+from graphveil.methods.base.storage import read_method, require_numbers, restored, restoring, save_method
 from graphveil.runtime.late import Tensor, torch
 
 if TYPE_CHECKING:
@@ -84,12 +84,8 @@ def read_start(start: str | None, task: str, own: int, common: int) -> Reader | 
     with restoring(path):
         # The width is read off the file: users may train wider readers, but none that reads other clues.
         network = ClassReader(own, common, len(tensors["head"]), generator=torch.Generator())
-        expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-        shapes = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
-        if shapes != expected:
-            raise InputError(f"weights are {shapes}", allowed=f"{expected}")
-        network.load_state_dict(dict(tensors))
-    return Reader(network.eval(), facts)
+        restored(network, {name: require_numbers(name, value) for name, value in tensors.items()})
+    return Reader(network, facts)
 
 
 def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
