@@ -17,6 +17,7 @@ from graphveil.attacks.federation.views import Message, Recorded, agreed_rounds,
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto import ring
 from graphveil.federation.modes.holder import Holding
 from graphveil.privacy import Randomness
 
@@ -122,12 +123,12 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
         recorded: of mode "shared-linear".
     """
     view, setting = recorded.view(recorded.setting.server), recorded.setting
-    gram = {name: recorded.start[name]["gram"] for name in setting.names}
+    masked_gram = recorded.secret("gram") - view.dealt.summed("G")
     dither, people = setting.dither_of(setting.publication), len(view.people)
 
     def without_protection(message: Message) -> Message:
         a = view.shares_of_a(message.round)[message.sender]
-        share = view.dealt.share_of_z(recorded.start[message.sender]["z"], gram, a)[:people]
+        share = (recorded.start[message.sender]["z"] + ring.matmul(masked_gram, a))[:people]
         if dither is not None:
             share += dither.draw(tuple(share.shape), randomness) >> dither.step_bits << dither.step_bits
         return replace(message, body=share)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,11 +24,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from graphveil.federation.core.rows import Rows
 from graphveil.federation.core.setting import Option, Setting
 from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.masks import MaskKey, unpacked
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.all_shares import AllSharesHolder
-from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.simulation import Trained, simulate_training
@@ -72,6 +73,40 @@ class Opening:
 
     z: Tensor
     a: Tensor
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """What the server of mode "shared-linear" expands from the keys that it dealt, one a holder, for all of a run.
+
+        share of z at k   Z_k + E_G a_k + mask of zero sum + noise   E_G = G - U';  a_2 = A - sum of all other a_k
+        without the mask  moved by E_G a_k from the first round on: for known a_k, linear in unknown words E_G
+
+    Shapes: Z_k [m, h], A [t, h], G [m, t].
+    """
+
+    setting: Setting
+    rows: Rows
+    keys: Mapping[str, MaskKey] = field(repr=False)
+
+    def summed(self, label: str) -> Tensor:
+        """Return the sum of all holders' masks of what they exchange once, int64.
+
+        Args:
+            label: "P" for U of P_o [m, d], "W" for V of W_0 [d, h], "G" for U' of G [m, t].
+        """
+        d, h = self.setting.columns, self.setting.model.width
+        m, t = len(self.rows.some), len(self.rows.train)
+        shape = {"P": (m, d), "W": (d, h), "G": (m, t)}[label]
+        return torch.stack([self.keys[name].expand(label, shape) for name in self.setting.names]).sum(dim=0)
+
+    def share_of_a(self, name: str, round: int) -> Tensor:
+        """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].
+
+        Args:
+            round: from 1.
+        """
+        return self.keys[name].expand(f"A {round}", (len(self.rows.train), self.setting.model.width))
 
 
 @dataclass(frozen=True)
@@ -192,7 +227,8 @@ class View:
         for message in self.of_training():
             if message.kind == "noisy-share":
                 shares.setdefault(message.round, []).append(message.body)
-        u, part, t = self.dealt.summed("G"), self.dealt.part, len(self.people)
+        u, t = self.dealt.summed("G"), len(self.people)
+        part = ring.matmul(self.dealt.summed("P"), self.dealt.summed("W"))
         openings = []
         for round, sent in shares.items():
             a = torch.stack(list(self.shares_of_a(round).values())).sum(dim=0)
@@ -210,8 +246,11 @@ class View:
         return [(z - first, o.a.double() * unit) for z, o in zip(later, self.openings[1:], strict=True)]
 
     @cached_property
-    def dealt(self) -> DealerView:
-        return DealerView.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
+    def dealt(self) -> Dealt:
+        # Of several sessions the last one's.
+        keys = {m.to: unpacked(m.body)[0] for m in self.messages if m.kind == "mask-keys"}
+        rows = {m.kind: m.body for m in self.messages if m.kind in _ANNOUNCED}
+        return Dealt(self.setting, Rows(self.nodes, *(rows[kind] for kind in _ANNOUNCED)), keys)
 
 
 @dataclass(frozen=True)
