@@ -1,6 +1,6 @@
 """How a network is trained, options that several methods share, and which values settings take; checked without torch.
 
-Values are for editors and forms; the constructors are the law and refuse more: what depends on another setting, or on
+Editors, forms and constructors read the values here; constructors refuse more: what depends on another setting, or on
 the data, is not said here.  A name that means different things in different methods has the widest range of them, or
 says its own in `Option.within`.
 """
@@ -54,16 +54,7 @@ class NetworkSettings:
     patience: int = 50
 
     def __post_init__(self) -> None:
-        for name in ("model", "scaling", "selection", "loss"):
-            require_choice(NAMES[name], **{name: getattr(self, name)})
-        require_whole(0, 64, steps_x=self.steps_x, steps_y=self.steps_y)
-        require_whole(1, 4096, hidden=self.hidden)
-        require_whole(1, 10**6, epochs=self.epochs)
-        require_whole(0, 10**6, patience=self.patience)
-        require_whole(0, 2**63 - 1, seed=self.seed)
-        require_number("[0, 1)", dropout=self.dropout)
-        require_number("(0, inf)", learning_rate=self.learning_rate)
-        require_number("[0, inf)", weight_decay=self.weight_decay)
+        require_ranges(self)
         if self.loss != "drop" and self.steps_y:
             raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y=0")
         require_device(self.device)
@@ -189,17 +180,48 @@ def refuse_idle_delta(given: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers from `least` to `most`, above `above` and below `below`; None: no such end. `infinite`: or infinity."""
+    """Numbers from `least` to `most`, above `above` and below `below`; None: no such end. `infinite`: or infinity;
+    `whole`: whole numbers alone.
+    """
 
     least: float | None = None
     most: float | None = None
     above: float | None = None
     below: float | None = None
     infinite: bool = False
+    whole: bool = False
+
+    def require(self, **named: object) -> None:
+        """Refuse values outside, with InputError."""
+        if self.whole:
+            require_whole(int(self.least or 0), None if self.most is None else int(self.most), **named)
+        else:
+            start = f"[{self.least:g}" if self.above is None else f"({self.above:g}"
+            end = f"{math.inf if self.below is None else self.below:g})" if self.most is None else f"{self.most:g}]"
+            require_number(f"{start}, {end}", **named)
+
+
+def require_ranges(settings: Any) -> None:
+    """Refuse a field of a settings dataclass that is outside its range in `NUMBERS` or `NAMES`, with InputError; None
+    is taken where its type has it.
+    """
+    for field in fields(settings):
+        name, value = field.name, getattr(settings, field.name)
+        if value is None and str(field.type).endswith("None"):
+            continue
+        if name in NAMES:
+            require_choice(NAMES[name], **{name: value})
+        # Budgets have a refusal of their own.
+        elif name in NUMBERS and not NUMBERS[name].infinite:
+            NUMBERS[name].require(**{name: value})
+
+
+def _whole(least: int, most: int | None = None) -> Bounds:
+    return Bounds(least, most, whole=True)
 
 
 _EPSILON: Final = Bounds(above=0, most=LARGEST_EPSILON, infinite=True)
-_SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), Bounds(least=1)
+_SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), _whole(1)
 _WITH_ZERO: Final = Bounds(least=0)
 #: The word that leaves a setting open: features are not collected, or hops are chosen from reports.
 OPEN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"epsilon_x": "none", "steps_x": "auto", "steps_y": "auto"})
@@ -207,26 +229,27 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
     {
         **dict.fromkeys(("epsilon", "epsilon_x", "epsilon_y", "epsilon_a"), _EPSILON),
         **dict.fromkeys(("delta", "share_hops", "tree_share", "count_share", "contraction"), _SHARE),
-        **dict.fromkeys(("clip", "penalty"), _POSITIVE),
-        # class-sums takes a learning rate of 0: its network then stays as it began.
-        **dict.fromkeys(("learning_rate", "learning_rate_a", "weight_decay", "sharpness"), _WITH_ZERO),
-        **dict.fromkeys(("lambda1", "lambda2", "complement"), _WITH_ZERO),
+        **dict.fromkeys(("clip", "learning_rate", "penalty"), _POSITIVE),
+        **dict.fromkeys(("learning_rate_a", "weight_decay", "sharpness", "lambda1", "lambda2"), _WITH_ZERO),
         **dict.fromkeys(("chains", "degree_bound", "relationships", "sampled", "steps"), _COUNT),
-        **dict.fromkeys(("epochs", "passes"), Bounds(least=1, most=10**6)),
-        **dict.fromkeys(("patience", "queries"), Bounds(least=0, most=10**6)),
-        **dict.fromkeys(("steps_x", "steps_y"), Bounds(least=0, most=64)),
+        **dict.fromkeys(("epochs", "passes"), _whole(1, 10**6)),
+        **dict.fromkeys(("patience", "queries"), _whole(0, 10**6)),
+        **dict.fromkeys(("steps_x", "steps_y"), _whole(0, 64)),
+        **dict.fromkeys(("batch", "least_steps"), _whole(1, 10**9)),
         # One is taken: no edge is read then, or neighbours alone.
         **dict.fromkeys(("restart", "share"), Bounds(above=0, most=1)),
-        "batch": Bounds(least=1, most=10**9),
-        "bits": Bounds(least=1, most=FINEST),
+        "bits": _whole(1, FINEST),
+        "complement": _whole(0),
         "degree_share": Bounds(least=0.01, most=0.99),
         "dropout": Bounds(least=0, below=1),
-        "floor": Bounds(least=1, most=10_000),
-        "hidden": Bounds(least=1, most=4096),
-        "hops": Bounds(least=1, most=64),
+        "floor": _whole(1, 10_000),
+        "hidden": _whole(1, 4096),
+        "hops": _whole(1, 64),
+        # Beyond this one hop would be all noise: then fewer hops are the better choice.
         "hop_ratio": Bounds(least=0.125, most=8),
         "residual": Bounds(least=0, most=100),
-        "rounds": Bounds(least=1, most=1000),
+        "rounds": _whole(1, 1000),
+        "seed": _whole(0, 2**63 - 1),
     }
 )
 NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

@@ -21,7 +21,7 @@ from typing import Any, get_args
 from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError, NoiseError
 from graphveil.graphs import GraphSchema
-from graphveil.graphs.degree_bound import RULES
+from graphveil.methods.base.settings import require_ranges
 from graphveil.privacy import (
     Assumption,
     ChangedSamples,
@@ -52,10 +52,9 @@ from graphveil.privacy.statement.unit import (
     RELATIONSHIP_OF_ONE,
     UNDIRECTED_EDGE,
 )
-from graphveil.runtime.checks import require_choice, require_number, require_whole
+from graphveil.runtime.checks import require_number
 from graphveil.training.noisy_updates import PrivateSchedule
 
-UNITS: tuple[str, ...] = get_args(Unit)
 DEFAULT_DEGREE = 100
 # What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
 _KEPT = (1e-7, 1e-5)
@@ -104,7 +103,7 @@ class CuratorPrivacy:
         epsilon: what one training costs one unit; inf protects nothing.
         delta: with which probability more; choose it below one over the number of protected units, by what is known
             before anybody counts: it is never computed from private counts.
-        unit: one of UNITS; None: "edge", in a directed graph "directed-edge".
+        unit: one of `aggregation.names.UNITS`; None: "edge", in a directed graph "directed-edge".
         degree_bound, rule: D for unit "node", 100 unless said; how D is kept, see `graphs.degree_bound`: each node's
             own list is cut ("lists"), or promised ("declared").
         queries: how many times another graph may be predicted later, at the same price each.
@@ -124,12 +123,7 @@ class CuratorPrivacy:
     def __post_init__(self) -> None:
         require_budget("epsilon", self.epsilon, "no privacy")
         require_number("(0, 1)", None, ", below 1 / the number of protected units", delta=self.delta)
-        if self.unit is not None:
-            require_choice(UNITS, unit=self.unit)
-        require_choice(RULES, rule=self.rule)
-        for name in ("degree_bound", "relationships"):
-            if getattr(self, name) is not None:
-                require_whole(1, **{name: getattr(self, name)})
+        require_ranges(self)
         if self.degree_bound is not None and not self.nodes:
             raise InputError(f"degree_bound does not apply to unit {self.unit or 'edge'}", allowed="with unit node")
         # A promise needs a number that somebody made; a default would be promised by nobody.
@@ -140,7 +134,6 @@ class CuratorPrivacy:
             raise InputError("unit k-edges without a number", remedy="say how many: relationships=5")
         if self.relationships is not None and self.unit != "k-edges":
             raise InputError(f"relationships does not apply to unit {self.unit or 'edge'}", allowed="with unit k-edges")
-        require_whole(0, 10**6, queries=self.queries)
         # A law for the number of trials is paid for out of a budget, and here there is none.
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")

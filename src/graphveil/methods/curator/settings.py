@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
 from graphveil.methods.base.network.start import require_start
-from graphveil.methods.base.settings import SCALINGS, require_device
-from graphveil.runtime.checks import require_choice, require_number, require_whole
+from graphveil.methods.base.settings import require_device, require_ranges
+from graphveil.runtime.checks import require_choice, require_whole
 
 if TYPE_CHECKING:
     from graphveil.graphs import GraphSchema
@@ -148,27 +147,9 @@ class CuratorSettings:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        require_whole(1, 64, hops=self.hops)
-        require_whole(1, 4096, hidden=self.hidden)
-        require_whole(1, 10**6, epochs=self.epochs)
-        require_whole(0, 10**6, patience=self.patience)
-        require_whole(1, 10**9, batch=self.batch, least_steps=self.least_steps)
-        require_whole(0, 2**63 - 1, seed=self.seed)
-        if self.passes is not None:
-            require_whole(1, 10**6, passes=self.passes)
+        require_ranges(self)
         if self.steps is not None:
             require_whole(1, 10**9, steps=self.steps)
-        require_number("(0, inf)", learning_rate=self.learning_rate, clip=self.clip)
-        require_number("[0, inf)", weight_decay=self.weight_decay, sharpness=self.sharpness)
-        if self.dropout is not None:
-            require_number("[0, 1)", dropout=self.dropout)
-        if self.share_hops is not None:
-            require_number("(0, 1)", share_hops=self.share_hops)
-        # Beyond this one hop would be all noise: then fewer hops are the better choice.
-        require_number("[0.125, 8]", hop_ratio=self.hop_ratio)
-        if self.bits is not None:
-            require_bits(self.bits)
-        largest_weight(self.weights)
         require_device(self.device)
 
     def dropout_of(self, schema: GraphSchema, *, batch_norm: bool) -> float:
@@ -298,10 +279,6 @@ class GapSettings(PooledSettings):
 
     scaling: str = "standard"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(SCALINGS, scaling=self.scaling)
-
 
 @dataclass(frozen=True)
 class ProgapSettings(PooledSettings):
@@ -340,11 +317,6 @@ class GconSettings(CuratorSettings):
     restart: float = 0.5
     penalty: float = 0.1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number("(0, 1]", restart=self.restart)
-        require_number("(0, inf)", penalty=self.penalty)
-
 
 @dataclass(frozen=True)
 class CaribouSettings(CuratorSettings):
@@ -355,13 +327,6 @@ class CaribouSettings(CuratorSettings):
     share: float = 0.95
     residual: float = 0.9
     floor: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number("(0, 1)", contraction=self.contraction)
-        require_number("(0, 1]", share=self.share)
-        require_number("[0, 100]", residual=self.residual)
-        require_whole(1, 10_000, floor=self.floor)
 
 
 @dataclass(frozen=True)
@@ -379,10 +344,5 @@ class SumsSettings:
 
     def __post_init__(self) -> None:
         require_start(self.start)
-        require_whole(1, 4096, hidden=self.hidden)
-        require_whole(1, 10**6, epochs=self.epochs)
-        require_whole(0, 2**63 - 1, seed=self.seed)
-        require_number("[0, 1)", dropout=self.dropout)
-        require_number("[0, inf)", weight_decay=self.weight_decay)
-        require_number("(0, inf)", learning_rate=self.learning_rate)
+        require_ranges(self)
         require_device(self.device)

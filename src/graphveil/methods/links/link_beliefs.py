@@ -25,7 +25,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.settings import require_device
+from graphveil.methods.base.settings import NUMBERS, require_device
 from graphveil.methods.base.storage import Stored, schema_from, stored_probabilities
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -38,7 +38,7 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.runtime.checks import require_choice, require_whole
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
 
@@ -96,7 +96,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         if self.links.public:
             raise InputError("epsilon_a is inf: links are public", remedy="train lpgnn, which takes the topology")
         require_choice(READINGS, reading=reading)
-        require_whole(1, 1000, rounds=rounds)
+        NUMBERS["rounds"].require(rounds=rounds)
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
             raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")
         require_device(device)

@@ -40,7 +40,7 @@ from graphveil.methods.base.people.asking import ask, read_people, require_sourc
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.settings import NUMBERS, NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
@@ -56,7 +56,7 @@ from graphveil.methods.links.entries import DENOISERS, LINK_METHODS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.statement.texts import assumption_of
-from graphveil.runtime.checks import require_choice, require_whole
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
@@ -159,7 +159,7 @@ class Solitude(ListsEstimator[FittedGraph]):
                 f"a backbone of your own with denoiser {denoiser}",
                 allowed=", ".join(name for name in DENOISERS if name not in _NO_BACKBONE),
             )
-        require_whole(0, 10**6, queries=queries)
+        NUMBERS["queries"].require(queries=queries)
         self.queries, self.backbone = queries, backbone
         self._given = {name: options.get(name) for name in hops}
         self.account = Account(self.links.declare(self.privacy.open_ledger(queries), queries))

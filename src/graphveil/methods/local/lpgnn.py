@@ -67,7 +67,7 @@ from graphveil.methods.base.people.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.settings import NUMBERS, NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.fitted import Fitted
@@ -76,7 +76,7 @@ from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.statement.texts import assumption_of
-from graphveil.runtime.checks import require_choice, require_whole
+from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -147,7 +147,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf or plain else 4}
         chosen = {name: value for name, value in options.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
-        require_whole(0, 10**6, queries=queries)
+        NUMBERS["queries"].require(queries=queries)
         self.queries, self.denoising, self.backbone = queries, denoising, backbone
         self.stand_in, self.trimming, self.pooling = stand_in, trimming, pooling
         # As given and not as used: a clone with other budgets must choose its hops anew.

@@ -26,10 +26,10 @@ from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
+from graphveil.methods.base.settings import require_ranges
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
-from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
 
@@ -53,9 +53,7 @@ class Chains:
     chains: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("steps", "chains"):
-            if getattr(self, name) is not None:
-                require_whole(1, **{name: getattr(self, name)})
+        require_ranges(self)
 
 
 @dataclass(frozen=True)

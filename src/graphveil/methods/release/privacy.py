@@ -20,12 +20,13 @@ from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.people.account import EXTRACTOR
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.settings import require_ranges
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import NODE_DECLARED_PUBLIC
-from graphveil.runtime.checks import require_choice, require_number
+from graphveil.runtime.checks import require_choice
 
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
@@ -63,8 +64,7 @@ class ReleasePrivacy:
             require_budget(name, getattr(self, name), "what is declared public")
         for name, allowed in (("features", RELEASE_FEATURES), ("edges", (*EDGE_METHODS, CLASS_COUNTS))):
             require_choice(allowed, **{name: getattr(self, name)})
-        require_number("(0, 1)", tree_share=self.tree_share, count_share=self.count_share)
-        require_number("(0, 1)", delta=self.delta)
+        require_ranges(self)
         if self.edges == CLASS_COUNTS and self.protected not in ((), ("edges",)):
             # Groups are public labels, or what public features expect: noise in either would not be in their price.
             raise InputError("class-counts publishes features and labels as they are", allowed="edges protected alone")
