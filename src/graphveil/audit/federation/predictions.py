@@ -24,8 +24,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.audit.federation.cases import audit_uniform, uneven
-from graphveil.audit.federation.matrices import correction_words
+from graphveil.audit.federation.cases import audit_uniform
 from graphveil.audit.federation.replay import (
     NODES,
     Run,
@@ -45,10 +44,12 @@ from graphveil.audit.federation.views import (
     hidden_words,
     judged,
     own_products,
+    repeated_words,
     sent_parts,
     sizes_of_messages,
     too_small,
     unforeseen,
+    weak_noise,
 )
 from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import BudgetError
@@ -75,6 +76,8 @@ _COLUMNS: Final = 40
 _NEW: Final = torch.arange(NODES, EVERYBODY)
 #: The round in which the rows are opened; all messages before it are of round 0.
 _OPENING: Final = 2
+#: Of a resumed session, and of the first.
+_SAME_ROUNDS: Final = {0: (0,), _OPENING: (_OPENING,)}
 #: Of a guess, small enough that one that is sent as it is stands out.
 _GUESSED: Final = 1.0
 
@@ -235,7 +238,7 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
     resumed = finished.predicted(sources[2], resumed=saved)
     other = finished.predicted(sources[3], resumed=saved, changed="row")
     added = [each.added() for each in (first, rerun, resumed)]
-    words = _repeated(first.run, resumed.run) | hidden_words(first.run, rerun.run, setting)
+    words = repeated_words(first.run, resumed.run, _SAME_ROUNDS) | hidden_words(first.run, rerun.run, setting)
     for name in setting.names:
         words[f"the share of {name} less its product"] = [added[0][name]]
         words[f"what {name} adds under other secrets of the holders"] = [added[0][name] - added[1][name]]
@@ -243,7 +246,7 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
     findings = [
         *unforeseen(first.run, setting, setting.mode.sent_later),
         *sizes_of_messages(first.run, rerun.run),
-        *_noise(setting, first.noise(), other.noise()),
+        *weak_noise(setting, 1, first.noise(), other.noise() - first.noise(), "rows of new people"),
     ]
     if not torch.equal(first.opened(), resumed.opened()):
         findings.append("a prediction that ran again opened another sum")
@@ -266,7 +269,9 @@ def _audit_rows(finished: Finished, seed: int) -> Audit:
     for done, states in ((1, saved), (ROUNDS, ended)):
         if not _refused(finished, sources[3], resumed=states, done=done, changed="row"):
             findings.append(f"a prediction was made again with other data, after round {done}")
-    return judged(_named(setting, "server with dealt keys"), _repeated(first.run, resumed.run), findings)
+    return judged(
+        _named(setting, "server with dealt keys"), repeated_words(first.run, resumed.run, _SAME_ROUNDS), findings
+    )
 
 
 def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
@@ -298,36 +303,6 @@ def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[s
 
 def _named(setting: Setting, who: str) -> str:
     return f"federation {setting.protocol.mode}, prediction, {len(setting.names)} holders, {who}"
-
-
-def _noise(setting: Setting, noise: Tensor, other: Tensor) -> list[str]:
-    """Say what is wrong with the sum's noise: too small, with bits that are always the same, or used for other data."""
-    findings, to, bits = [], setting.published(1), 2 * setting.protocol.bits
-    scale = 2.0**bits * to.sigma * to.clip * math.sqrt(len(setting.names))
-    if too_small(noise, scale):
-        findings.append("the sum of new people's rows has less noise than all holders owe it")
-    step = math.floor(math.log2(to.clip)) + bits - to.bits
-    low = (noise & ((1 << step) - 1)) >> (step - 4)
-    if uneven(torch.bincount(low.flatten(), minlength=16).numpy(), LEVEL):
-        findings.append("bits of the sum below the steps of the noise are not random")
-    if too_small(other - noise, math.sqrt(2.0) * scale):
-        findings.append("a prediction was resumed with other data under the same noise")
-    return findings
-
-
-def _repeated(first: Run, resumed: Run) -> dict[str, list[Tensor]]:
-    """Return how far all that hides something moves in a resumed session."""
-    words: dict[str, list[Tensor]] = {}
-    for round in (0, _OPENING):
-        before = first.bodies(round, *MASKED, "hidden-matrix")
-        for key, bodies in resumed.bodies(round, *MASKED, "hidden-matrix").items():
-            sender, to, kind = key
-            # What a resumed session sends stands first in the other: it multiplies nothing anew.
-            for old, body in zip(before[key], bodies, strict=False):
-                moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
-                for part, numbers in moved.items():
-                    words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
-    return words
 
 
 def _refused(finished: Finished, sources: Mapping[str, Randomness], **changes: Any) -> bool:

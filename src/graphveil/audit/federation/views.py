@@ -39,7 +39,15 @@ from torch import Tensor
 from graphveil.audit.federation.cases import audit_uniform, uneven
 from graphveil.audit.federation.dealt import Dealt
 from graphveil.audit.federation.matrices import correction_words
-from graphveil.audit.federation.replay import AGAIN, NODES, Run, apart_setting, run_apart, shares_like, sources_of
+from graphveil.audit.federation.replay import (
+    AGAIN,
+    NODES,
+    Run,
+    apart_setting,
+    run_apart,
+    shares_like,
+    sources_of,
+)
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import ANYBODY, KINDS, SERVER, UNIFORM
 from graphveil.federation.core.mode import Mode
@@ -85,7 +93,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     rerun = run_apart(setting, sources_of(setting, seed + 1, seed + 2), changed="all")
     resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
     other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
-    words = _repeated(run, resumed)
+    words = repeated_words(run, resumed, {AGAIN: (0, AGAIN)})
     findings = [*unforeseen(run, setting, setting.mode.sent), *sizes_of_messages(run, rerun)]
     if setting.mode.opens_sum:
         last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
@@ -172,26 +180,39 @@ def _opened_again(first: Dealt, resumed: Dealt, round: int) -> list[str]:
 
 
 def _noise(first: Dealt, other: Dealt) -> list[str]:
-    """Say what is wrong with the noise of the sums: too small, with bits that are always the same, or used twice."""
-    setting, findings = first.setting, []
+    """Say what is wrong with the noise of the sums."""
+    setting, findings = first.setting, list[str]()
     added, other_added = (_summed(each) for each in (first, other))
     for group, times in times_of(setting).items():
-        to = setting.published(times)
-        scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
-        noise = [sums for (_, some), sums in added.items() if some == group]
-        # Too small and not merely different: masks that do not cancel only add, and what protects is all of them.
-        if too_small(torch.cat(noise), scale):
-            findings.append(f"the sum of rows ({group}) has less noise than all holders owe it")
-        if group == REST:
-            continue
-        # The four bits right below the noise's steps: without dither they are those of the data itself.
-        step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
-        low = (torch.cat(noise) & ((1 << step) - 1)) >> (step - 4)
-        if uneven(torch.bincount(low.flatten(), minlength=16).numpy(), LEVEL):
-            findings.append(f"bits of the sum ({group}) below the steps of the noise are not random")
-        # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
-        if too_small(other_added[AGAIN, group] - added[AGAIN, group], math.sqrt(2.0) * scale):
-            findings.append(f"a round ({group}) was published again with other data under the same noise")
+        noise = torch.cat([sums for (_, some), sums in added.items() if some == group])
+        moved = None if group == REST else other_added[AGAIN, group] - added[AGAIN, group]
+        findings += weak_noise(setting, times, noise, moved, f"rows ({group})")
+    return findings
+
+
+def weak_noise(setting: Setting, times: int, noise: Tensor, moved: Tensor | None, rows: str) -> list[str]:
+    """Say what is wrong with the noise of a sum: too small, with bits that are always the same, or used twice.
+
+    Args:
+        times, rows: how often such rows are published, and what they are called.
+        noise, moved: of all holders together, and how far it is from that of other data; None: its amount counts alone.
+    """
+    to, bits = setting.published(times), 2 * setting.protocol.bits
+    scale = 2.0**bits * to.sigma * to.clip * math.sqrt(len(setting.members))
+    findings = []
+    # Too small and not merely different: masks that do not cancel only add, and what protects is all of them.
+    if too_small(noise, scale):
+        findings.append(f"the sum of {rows} has less noise than all holders owe it")
+    if moved is None:
+        return findings
+    # The four bits right below the noise's steps: without dither they are those of the data itself.
+    step = math.floor(math.log2(to.clip)) + bits - to.bits
+    low = (noise & ((1 << step) - 1)) >> (step - 4)
+    if uneven(torch.bincount(low.flatten(), minlength=16).numpy(), LEVEL):
+        findings.append(f"bits of the sum of {rows} below the steps of the noise are not random")
+    # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
+    if too_small(moved, math.sqrt(2.0) * scale):
+        findings.append(f"{rows} were published again with other data under the same noise")
     return findings
 
 
@@ -216,19 +237,24 @@ def too_small(numbers: Tensor, deviation: float) -> bool:
     return squares < float(stats.chi2.ppf(LEVEL, numbers.numel()))
 
 
-def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
-    """Return how far all that hides something moves where a session begins anew and a round runs again."""
+def repeated_words(run: Run, resumed: Run, rounds: Mapping[int, tuple[int, ...]]) -> dict[str, list[Tensor]]:
+    """Return how far all that hides something moves when it is sent again.
+
+    Args:
+        rounds: of the resumed session, each with those of the first in which the same was sent.
+    """
     kinds = (*MASKED, "hidden-matrix")
-    begun, again = (run.bodies(round, *kinds) for round in (0, AGAIN))
     words: dict[str, list[Tensor]] = {}
-    for key, bodies in resumed.bodies(AGAIN, *kinds).items():
-        before, (sender, to, kind) = [*begun.get(key, []), *again.get(key, [])], key
-        for body in bodies:
-            # In one order in both sessions; what opens the first one alone is of other shapes.
-            old = before.pop(next(place for place, body_before in enumerate(before) if body_before.shape == body.shape))
-            moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
-            for part, numbers in moved.items():
-                words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
+    for again, earlier in rounds.items():
+        sent = [run.bodies(round, *kinds) for round in earlier]
+        for key, bodies in resumed.bodies(again, *kinds).items():
+            before, (sender, to, kind) = [body for of_round in sent for body in of_round.get(key, [])], key
+            for body in bodies:
+                # In one order in both sessions; what the first one alone sends is of other shapes, or comes later.
+                old = before.pop(next(place for place, first in enumerate(before) if first.shape == body.shape))
+                moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
+                for part, numbers in moved.items():
+                    words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
     return words
 
 
