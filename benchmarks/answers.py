@@ -113,11 +113,10 @@ def spelled(counts: np.ndarray) -> str:
 def measured(graph: Graph, epsilon: float, plan: Plan, number: int) -> Row:
     """Return the accuracies of one split, in percent."""
     split = random_split(graph, number)
-    test, classes = split.test, len(graph.schema.classes)
+    test = split.test
     released = reports_to(graph, split, epsilon, plan.question, 7000 + number)
-    keep, flip = released.channel
     topology = topology_of(graph)
-    pool = pool_labels(topology, released.labels, classes=classes, keep=keep, flip=flip, seed=number).probabilities
+    pool = pool_labels(topology, released.labels, released.channel, seed=number).probabilities
 
     def right(probabilities: torch.Tensor) -> float:
         return 100 * float((probabilities.argmax(dim=1)[test] == graph.y[test]).double().mean())

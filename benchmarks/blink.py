@@ -36,6 +36,7 @@ from graphveil.mechanisms import AdjacencyRR, NoisyDegree
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.models import build_backbone, structure_for
 from graphveil.models.blocks.link_posterior import degree_prior, link_posterior
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Schedule, Trained, train
 from timing import processor, ratio
@@ -172,7 +173,7 @@ def train_gcn(
     inputs = build_inputs(rows_add_up_to_one(graph), p, 0, width=HIDDEN)
     generator = torch.Generator().manual_seed(seed)
     model = build_backbone("gcn", inputs.dimension, HIDDEN, classes, dropout, generator=generator)
-    objective = drop_objective(graph.y, split.train, split.val, p, 0, classes=classes, keep=1.0, flip=0.0)
+    objective = drop_objective(graph.y, split.train, split.val, p, 0, Channel(classes))
     structure = structure_for("gcn", edges, n, weights=weights)
     return train(model, inputs, structure, objective, Schedule(epochs, rate, decay), seed=seed)
 

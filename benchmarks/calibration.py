@@ -28,6 +28,7 @@ from graphveil.graphs import load_graph, random_split
 from graphveil.mechanisms import AdjacencyRR, MultiBit
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.models import build_backbone, first_width
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Calibration, Schedule, train_calibrated
 from graphveil.training.loop import judge
@@ -75,7 +76,7 @@ def collect(data: str, epsilon: float, name: str, root: str | None) -> Task:
     inputs = build_inputs(features, p, HOPS, width=first_width(name, HIDDEN), offset=mechanism.midpoint)
     inputs = standardise(inputs, generator=torch.Generator().manual_seed(0))
     split, classes = random_split(graph, 0), len(schema.classes)
-    objective = drop_objective(graph.y, split.train, split.val, p, 0, classes=classes, keep=1.0, flip=0.0)
+    objective = drop_objective(graph.y, split.train, split.val, p, 0, Channel(classes))
     return Task(support, inputs, objective, classes, graph.y, split.test)
 
 

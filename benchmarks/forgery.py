@@ -225,15 +225,15 @@ def influence(setting: Setting, share: float, splits: int) -> None:
         labelled = sent.labelled.nonzero().flatten()
         who = torch.zeros(len(sent.labels), dtype=torch.bool)
         who[labelled[some_of(len(labelled), share, number)]] = True
-        before, keep, flip = sent.labels.numpy(), *sent.channel
+        before, lean = sent.labels.numpy(), sent.channel.lean
         after = forge(sent, who, "labels", setting.truth, number).labels.numpy()
         shares = [np.bincount(item[item >= 0], minlength=classes) / len(labelled) for item in (before, after)]
         targets = [_targets(spread, item, classes, hops)[labelled] for item in (before, after)]
         forged = int(np.ceil(share * len(labelled)))
         results.append(
             (
-                100 * float(np.abs(shares[1] - shares[0]).max()) / (keep - flip),
-                100 * forged / len(labelled) / (keep - flip),
+                100 * float(np.abs(shares[1] - shares[0]).max()) / lean,
+                100 * forged / len(labelled) / lean,
                 100 * float((targets[0] != targets[1]).mean()),
                 moved.of_targets(spread, before, classes, hops, share).most,
             )

@@ -119,12 +119,11 @@ def with_zeros(reports: LocalReports, graph: Graph, settings: NetworkSettings) -
     inputs = replace(built, row_sums=propagate(p, who.float().unsqueeze(1), settings.steps_x))
     generator = torch.Generator().manual_seed(settings.seed)
     inputs = standardise(inputs, generator=generator)
-    classes = labels.classes
+    classes = labels.channel.classes
     model = build_backbone(
         settings.model, inputs.dimension, settings.hidden, classes, settings.dropout, generator=generator
     )
-    channel = {"classes": classes, "keep": labels.keep, "flip": labels.flip}
-    objective = drop_objective(labels.values, labels.train, labels.val, p, settings.steps_y, **channel)
+    objective = drop_objective(labels.values, labels.train, labels.val, p, settings.steps_y, labels.channel)
     rate, decay = settings.learning_rate, settings.weight_decay
     schedule = Schedule(settings.epochs, rate, decay, settings.selection, settings.patience)
     structure = topology.structure(settings.model)

@@ -39,6 +39,7 @@ from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.networks.perceptrons import ClassReader
 from graphveil.privacy import SeededRandomness
 
@@ -106,8 +107,8 @@ def label_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iter
         reported = channel.randomize(graph.y[sends].numpy(), randomness=SeededRandomness(int(rng.integers(2**31))))
         labels = torch.full_like(graph.y, -1)
         labels[sends] = reported.labels
-        law = {"classes": classes, "keep": channel.keep, "flip": channel.flip}
-        read = label_pool.read_labels(topology, labels, **law, seed=int(rng.integers(2**31)), work=0)
+        law = Channel(classes, channel.keep, channel.flip)
+        read = label_pool.read_labels(topology, labels, law, seed=int(rng.integers(2**31)), work=0)
         own, common = label_pool.pool_clues(read)
         labelled = known_labels(graph).nonzero().squeeze(1)
         block = torch.where(read.folds >= 0, read.folds, label_pool.FOLDS)[labelled]

@@ -14,6 +14,7 @@ from graphveil.collection.export.reports import Received
 from graphveil.errors import DataError, InputError
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED, Result
+from graphveil.models.labels.label_prior import Channel
 from tests.collection.answered import IDS, PEOPLE, exported, graph
 from tests.on_device.signing import degree, features, label, links
 
@@ -102,10 +103,10 @@ def test_edges_are_those_of_the_ids(tmp_path: Path) -> None:
 def test_an_estimate_beyond_what_an_accuracy_can_be_is_said_to_be_one() -> None:
     """Its lift is of what came out, and would not be the difference of the figures beside it."""
     runs = [{"label-pool": np.zeros(8), "majority": np.ones(8), "public-only": np.full(8, 0.25)}]
-    estimate = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
+    estimate = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), Channel(3, 0.6, 0.2))
     assert (estimate.mean, estimate.low, estimate.high) == (1.0, 1.0, 1.0)
-    gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), 0.6, 0.2, difference=True)
+    gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), Channel(3, 0.6, 0.2), difference=True)
     assert (gap.mean, gap.low, gap.high) == pytest.approx((0.25, -0.25, 0.75))
-    (note,) = beyond(runs, 0.6, 0.2)
+    (note,) = beyond(runs, Channel(3, 0.6, 0.2))
     assert note.startswith("label-pool came out below 0 %; majority came out above 100 %: by chance alone, and shown")
-    assert not beyond([{"label-pool": np.array([0.0, 0.0, 1.0])}], 0.6, 0.2)
+    assert not beyond([{"label-pool": np.array([0.0, 0.0, 1.0])}], Channel(3, 0.6, 0.2))

@@ -50,6 +50,7 @@ from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.methods import GAP, LPGNN, ClassSums, HeteroRR
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
 #: So many that there are 16 blocks and more, for which some tests take 2 s.
@@ -135,8 +136,8 @@ def propagated(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: En
 
 def spread(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
     role = drawn(randomness)
-    channel: dict[str, Any] = {"classes": COLUMNS, "keep": 0.5, "flip": 0.5 / (COLUMNS - 1)}
-    return propagate_labels(public(rows), x.argmax(1), role < 0.5, role > 0.8, **channel, engine=engine)[0]
+    channel = Channel(COLUMNS, 0.5, 0.5 / (COLUMNS - 1))
+    return propagate_labels(public(rows), x.argmax(1), role < 0.5, role > 0.8, channel, engine=engine)[0]
 
 
 def inputs(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine, hops: int = 2) -> Tensor:
@@ -146,8 +147,7 @@ def inputs(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine
     built = build_inputs(sent, p, hops, width=1, offset=0.5, engine=engine)
     assert (built.p is p) == (hops == 2)
     built = standardise(built, generator=torch.Generator().manual_seed(0), engine=engine)
-    channel: dict[str, Any] = {"classes": COLUMNS, "keep": 0.5, "flip": 0.1}
-    drop = drop_objective(x.argmax(1), role < 0.5, role > 0.8, p, 2, **channel, engine=engine)
+    drop = drop_objective(x.argmax(1), role < 0.5, role > 0.8, p, 2, Channel(COLUMNS, 0.5, 0.1), engine=engine)
     assert built.mean is not None and built.scale != 1.0
     shift, targets = built.mean.flatten(), drop.train_targets.float()
     return torch.cat([built.linear(torch.ones(COLUMNS, 1)).flatten(), shift, torch.tensor([built.scale]), targets])

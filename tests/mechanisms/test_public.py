@@ -9,6 +9,7 @@ import torch
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit, NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy.statement.unit import USER_FEATURES, USER_LABEL
 from tests.mechanisms.made import Untouched
 
@@ -41,4 +42,4 @@ def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:
     assert open_.spends(SCHEMA) == ()
     sentences = [str(fact) for fact in open_.guarantee(SCHEMA).assumes if "NOT protected" in str(fact)]
     assert len(sentences) == 2
-    assert open_.channel(2) == (1.0, 0.0)
+    assert open_.channel(2) == Channel(2)

@@ -33,7 +33,7 @@ from graphveil.models.labels.belief import (
     propagate_beliefs,
     with_answers,
 )
-from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, channel, class_shares, class_softmax, homophily
+from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, Channel, class_shares, class_softmax, homophily
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -49,7 +49,7 @@ def edges(pairs: Tensor = TREE, nodes: int = N) -> Edges:
 
 
 def evidence(reports: Tensor = REPORTS) -> Tensor:
-    likelihood = channel(C, 0.6, 0.2)[:, reports.clamp_min(0)].T
+    likelihood = Channel(C, 0.6, 0.2).matrix[:, reports.clamp_min(0)].T
     return torch.where(reports[:, None] >= 0, likelihood, torch.ones(())).log()
 
 
@@ -276,9 +276,9 @@ def noisy(labels: Tensor, epsilon: float, seed: int = 3) -> Tensor:
     return RandomizedResponse(epsilon=epsilon, classes=3).randomize(labels, randomness=SeededRandomness(seed)).labels
 
 
-def rates(epsilon: float) -> tuple[float, float]:
-    mechanism = RandomizedResponse(epsilon=epsilon, classes=3)
-    return mechanism.keep, mechanism.flip
+def behind(epsilon: float, classes: int = 3) -> Channel:
+    mechanism = RandomizedResponse(epsilon=epsilon, classes=classes)
+    return Channel(classes, mechanism.keep, mechanism.flip)
 
 
 def drawn_labels(count: int, probabilities: Tensor) -> Tensor:
@@ -287,8 +287,7 @@ def drawn_labels(count: int, probabilities: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 0.1), (3, 1.0), (40, 3.0), (7, 12.0)])
 def test_each_row_of_the_channel_holds_all_reports_of_one_label(classes: int, epsilon: float) -> None:
-    mechanism = RandomizedResponse(epsilon=epsilon, classes=classes)
-    matrix = channel(classes, mechanism.keep, mechanism.flip)
+    mechanism, matrix = RandomizedResponse(epsilon=epsilon, classes=classes), behind(epsilon, classes).matrix
     assert torch.allclose(matrix.sum(dim=1), torch.ones(classes), atol=1e-6)
     assert torch.allclose(matrix.double(), mechanism.transition().double(), atol=1e-7)
 
@@ -298,18 +297,16 @@ def test_class_shares_are_unbiased() -> None:
     n = 200_000
     labels = drawn_labels(n, SHARES)
     reports, truth = noisy(labels, 1.0), torch.bincount(labels, minlength=3) / n
-    keep, flip = rates(1.0)
-    error = 5 * 0.5 / math.sqrt(n) / (keep - flip)
-    assert float((class_shares(reports, 3, keep, flip) - truth).abs().max()) < error
-    assert float((class_shares(reports, 3, *rates(1.5)) - truth).abs().max()) > error
+    error = 5 * 0.5 / math.sqrt(n) / behind(1.0).lean
+    assert float((class_shares(reports, behind(1.0)) - truth).abs().max()) < error
+    assert float((class_shares(reports, behind(1.5)) - truth).abs().max()) > error
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(-1, 4), min_size=1, max_size=60), st.floats(0.05, 14))
 def test_class_shares_are_on_the_simplex(reports: list[int], epsilon: float) -> None:
     """Whatever was reported: they add up to 1, and no class is thought much rarer than declared."""
-    mechanism = RandomizedResponse(epsilon=epsilon, classes=5)
-    shares = class_shares(torch.tensor(reports), 5, mechanism.keep, mechanism.flip)
+    shares = class_shares(torch.tensor(reports), behind(epsilon, 5))
     assert float(shares.sum()) == pytest.approx(1, abs=1e-5)
     assert float(shares.min()) > LEAST_SHARE / 5 * 0.83
 
@@ -332,17 +329,17 @@ def test_homophily_is_found(h: float) -> None:
     """
     source, target, labels = planted(h, 100_000)
     reports = noisy(labels, 2.0)
-    assert homophily(source, target, reports, 3, *rates(2.0)) == pytest.approx(h, abs=0.03)
-    assert homophily(source, target, reports, 3, *rates(3.0)) != pytest.approx(h, abs=0.03)
+    assert homophily(source, target, reports, behind(2.0)) == pytest.approx(h, abs=0.03)
+    assert homophily(source, target, reports, behind(3.0)) != pytest.approx(h, abs=0.03)
 
 
 def test_homophily_stays_where_there_is_something_to_infer() -> None:
     nobody = torch.full((10,), -1)
     source, target = torch.arange(5), torch.arange(5, 10)
-    assert homophily(source, target, nobody, 3, *rates(1.0)) == pytest.approx(sum(HOMOPHILY) / 2)
+    assert homophily(source, target, nobody, behind(1.0)) == pytest.approx(sum(HOMOPHILY) / 2)
     for h in (0.0, 1.0):
         source, target, labels = planted(h, 2_000)
-        assert homophily(source, target, labels, 3, *rates(8.0)) == HOMOPHILY[int(h)]
+        assert homophily(source, target, labels, behind(8.0)) == HOMOPHILY[int(h)]
 
 
 # ---- the Gaussian process over a graph, against dense algebra and automatic differentiation ----
@@ -353,7 +350,7 @@ PAIRS_OF_LABELS = torch.tensor([[0, 0, 1, 2, 3, 5], [1, 2, 2, 3, 4, 6]])
 BOTH_WAYS = torch.cat([PAIRS_OF_LABELS, PAIRS_OF_LABELS.flip(0)], dim=1)
 NODES, KINDS = 8, 3
 SENT = torch.tensor([0, 1, 1, 2, 0, 2, 2, 1])
-LIKELIHOOD = channel(KINDS, 0.6, 0.2)[:, SENT].T.contiguous()
+LIKELIHOOD = Channel(KINDS, 0.6, 0.2).matrix[:, SENT].T.contiguous()
 USED = torch.tensor([[1.0, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 1, 1, 1, 0]]).T
 LOG_PRIOR = torch.tensor([0.5, 0.3, 0.2]).log()
 SETTINGS = {"alpha": 0.9, "penalty": 0.3}
@@ -434,7 +431,7 @@ def test_blocks_solved_side_by_side_are_those_solved_alone() -> None:
 
 def test_a_report_that_is_not_used_changes_nothing() -> None:
     q, other = matrix("mean"), LIKELIHOOD.clone()
-    other[2] = channel(KINDS, 0.6, 0.2)[:, 0]
+    other[2] = Channel(KINDS, 0.6, 0.2).matrix[:, 0]
     before, after = (fit_process(q, likelihood, USED, LOG_PRIOR, **SETTINGS) for likelihood in (LIKELIHOOD, other))
     assert torch.equal(before[:, 0], after[:, 0])
     assert not torch.equal(before[:, 1], after[:, 1])

@@ -28,6 +28,7 @@ from graphveil.models.blocks.labelled_blocks import (
 )
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -184,7 +185,7 @@ def sent_pairs(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -
 
 def people(classes: Tensor, reporting: Tensor, count: int = 3) -> LabelledPeople:
     """Public labels of those who were asked."""
-    return LabelledPeople(unbiased_labels(classes, reporting, count, 1.0, 0.0), torch.where(reporting, classes, -1))
+    return LabelledPeople(unbiased_labels(classes, reporting, Channel(count)), torch.where(reporting, classes, -1))
 
 
 def one_way(edges: Tensor) -> Tensor:
@@ -287,9 +288,9 @@ def both_report(edges: Tensor, epsilon: float, seed: int) -> NamedPairs:
     return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(seed)))
 
 
-def densities(pairs: NamedPairs, labels: Tensor, blocks: str, keep: float = 1.0, flip: float = 0.0) -> Tensor:
+def densities(pairs: NamedPairs, labels: Tensor, blocks: str, *law: float) -> Tensor:
     everybody, alike = torch.ones(PEOPLE, dtype=torch.bool), torch.ones(PEOPLE, dtype=torch.float64)
-    return block_densities(pairs, unbiased_labels(labels, everybody, CLASSES, keep, flip), alike, alike, blocks)
+    return block_densities(pairs, unbiased_labels(labels, everybody, Channel(CLASSES, *law)), alike, alike, blocks)
 
 
 def test_where_nothing_is_hidden_densities_are_those_counted() -> None:

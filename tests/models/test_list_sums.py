@@ -19,6 +19,7 @@ from graphveil.models.blocks.list_sums import (
     shared_sums,
     unbiased_labels,
 )
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 
 MODES = ("lower", "both", "directed")
@@ -146,10 +147,8 @@ def test_two_steps_are_those_of_the_whole_matrix_without_the_way_back(mode: str)
 
 def test_label_reports_are_set_right_by_their_channel() -> None:
     """Over all reports by their exact probability the mean is the true class; who was not asked says nothing."""
-    channel = RandomizedResponse(epsilon=1.0, classes=3)
-    keep, flip = channel.keep, channel.flip
-    reports = torch.arange(3)
-    shares = unbiased_labels(reports, torch.ones(3, dtype=torch.bool), 3, keep, flip)
-    law = torch.full((3, 3), flip) + torch.eye(3) * (keep - flip)
-    assert torch.allclose(law @ shares, torch.eye(3), atol=1e-6)
-    assert not unbiased_labels(reports, torch.zeros(3, dtype=torch.bool), 3, keep, flip).any()
+    mechanism = RandomizedResponse(epsilon=1.0, classes=3)
+    channel, reports = Channel(3, mechanism.keep, mechanism.flip), torch.arange(3)
+    shares = unbiased_labels(reports, torch.ones(3, dtype=torch.bool), channel)
+    assert torch.allclose(mechanism.transition().float() @ shares, torch.eye(3), atol=1e-6)
+    assert not unbiased_labels(reports, torch.zeros(3, dtype=torch.bool), channel).any()

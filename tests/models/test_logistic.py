@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.aggregation import build_inputs
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
 from graphveil.models.networks.perceptrons import ClassReader
@@ -51,7 +51,7 @@ def slope(fitted: Logistic, features: Tensor, labels: Tensor, heard: Tensor, str
 def test_the_objective_is_flat_at_what_is_found(strength: float, keep: float, seed: int | None) -> None:
     """Its slope is below a ten thousandth of that at 0, also if the search begins far off, where it bends downwards."""
     features, classes = people()
-    labels, heard = noisy(classes), log_channel(C, keep, (1 - keep) / 2)
+    labels, heard = noisy(classes), Channel(C, keep, (1 - keep) / 2).logs
     zero = Logistic(torch.zeros(D, C), torch.zeros(C))
     far = None if seed is None else Logistic(5 * drawn(D, C, seed=seed), torch.zeros(C))
     fitted = fit_logistic(features, labels, torch.arange(N), heard, strength, far)
@@ -67,13 +67,13 @@ def test_clean_labels_give_what_scikit_learn_finds(strength: float) -> None:
     expected = torch.from_numpy(peer.predict_proba(features.numpy())).float()
     for c, same in ((strength, True), (strength * 4, False)):
         hidden = torch.where(torch.arange(N) % 2 == 0, classes, -1)  # labels of others are not read
-        shares = fit_logistic(features, hidden, train, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
+        shares = fit_logistic(features, hidden, train, Channel(C).logs, c).log_probabilities(features).exp()
         assert (float((shares - expected).abs().max()) < 2e-3) == same
 
 
 def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> None:
     features, classes = people()
-    labels, heard = noisy(classes), log_channel(C, KEEP, FLIP)
+    labels, heard = noisy(classes), Channel(C, KEEP, FLIP).logs
     train, val = torch.arange(0, N, 2), torch.arange(1, N, 2)
     fitted, strength = choose_logistic(features, labels, train, val, heard)
     likelihoods = heard[:, labels[val]].T
@@ -93,7 +93,7 @@ def test_features_stay_sparse() -> None:
     graph = social_graph(600, 6, 8_000, 3, apps=5, seed=1)
     rows = unit_rows(graph.x, "cpu")
     with LargestTensor() as watch:
-        fitted = fit_logistic(rows, graph.y, torch.arange(600), log_channel(3, 1.0, 0.0), 1.0)
+        fitted = fit_logistic(rows, graph.y, torch.arange(600), Channel(3).logs, 1.0)
     assert fitted.weight.shape == (8_000, 3)
     assert watch.numbers < 600 * 8_000 / 20
 

@@ -29,6 +29,7 @@ from graphveil.methods.curator.stages.training import EdgeReading
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.models import Backbone, build_backbone
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 
 _LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
@@ -289,8 +290,8 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
     nodes = split or random_split(graph, seed)
     # As a curator would spread them: that edges are declared private makes no baseline weaker.
     labels = torch.where(nodes.train | nodes.val, graph.y, -1)
-    classes, adjacency = len(graph.schema.classes), topology_of(graph).propagation()
-    chances, _ = propagate_labels(adjacency, labels, nodes.train, nodes.val, classes=classes, keep=1.0, flip=0.0)
+    adjacency, channel = topology_of(graph).propagation(), Channel(len(graph.schema.classes))
+    chances, _ = propagate_labels(adjacency, labels, nodes.train, nodes.val, channel)
     return _with_logs(chances.double().numpy())
 
 

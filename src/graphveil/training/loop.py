@@ -84,10 +84,11 @@ def train(
     >>> from graphveil.aggregation import build_inputs
     >>> from graphveil.methods.base.network.objectives import drop_objective
     >>> from graphveil.models import build_backbone
+    >>> from graphveil.models.labels.label_prior import Channel
     >>> from graphveil.training import Schedule, train
     >>> labels, half = torch.arange(40) % 2, torch.arange(40) < 20
     >>> inputs = build_inputs(torch.eye(2)[labels], None, 0, width=4)
-    >>> objective = drop_objective(labels, half, ~half, None, 0, classes=2, keep=1.0, flip=0.0)
+    >>> objective = drop_objective(labels, half, ~half, None, 0, Channel(2))
     >>> model = build_backbone("mlp", 2, 4, 2, 0.0, generator=torch.Generator().manual_seed(0))
     >>> trained = train(model, inputs, None, objective, Schedule(epochs=50, learning_rate=0.1), seed=0)
     >>> len(trained.history), bool((trained.logits.argmax(dim=1) == labels).all())

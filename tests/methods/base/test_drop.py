@@ -29,6 +29,7 @@ from graphveil.methods.base.network.objectives import Drop, drop_objective, labe
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.solitude import Solitude
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -41,9 +42,8 @@ CHANNEL = RandomizedResponse(epsilon=1.0, classes=CLASSES)
 
 
 def objective(hops: int, **changes: Any) -> Drop:
-    plain: dict[str, Any] = {"classes": CLASSES, "keep": CHANNEL.keep, "flip": CHANNEL.flip}
-    labels = changes.pop("labels", LABELS)
-    return drop_objective(labels, TRAIN, changes.pop("val", VAL), normalised(EDGES, 7), hops, **{**plain, **changes})
+    plain = {"labels": LABELS, "train": TRAIN, "val": VAL, "channel": Channel(CLASSES, CHANNEL.keep, CHANNEL.flip)}
+    return drop_objective(p=normalised(EDGES, 7), hops=hops, **{**plain, **changes})
 
 
 def logits() -> Tensor:
@@ -96,7 +96,7 @@ def test_nodes_that_no_label_reaches_are_left_out_and_not_given_class_0() -> Non
 @pytest.mark.parametrize("hops", [0, 2])
 def test_extreme_logits_give_finite_losses_and_gradients(hops: int) -> None:
     z = (logits() * 1e4).requires_grad_()
-    loss = objective(hops, keep=1.0, flip=0.0).loss(z)
+    loss = objective(hops, channel=Channel(CLASSES)).loss(z)
     loss.backward()
     assert math.isfinite(float(loss.detach()))
     assert bool(z.grad.isfinite().all())
@@ -256,7 +256,7 @@ def reports(nodes: int = 200) -> tuple[Labels, Topology, torch.Tensor]:
     labels = torch.randint(0, 3, (nodes,), generator=generator)
     part = torch.rand(nodes, generator=generator)
     x = torch.nn.functional.one_hot(labels, 3).float() + torch.randn(nodes, 3, generator=generator)
-    sent = Labels(labels, part < 0.5, (part >= 0.5) & (part < 0.8), 3, 0.8, 0.1)
+    sent = Labels(labels, part < 0.5, (part >= 0.5) & (part < 0.8), Channel(3, 0.8, 0.1))
     return sent, Topology(torch.from_numpy(ring(nodes, 2)), nodes), x
 
 

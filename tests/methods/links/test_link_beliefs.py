@@ -24,7 +24,7 @@ from graphveil.methods.links.opinions import beside, inputs_of, train_beside, tw
 from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED, Opinion, judged_labels, read_lists, worth_pooling
 from graphveil.models import NamedPairs
 from graphveil.models.blocks.list_sums import unbiased_labels
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
@@ -95,7 +95,7 @@ def test_a_network_joins_the_regression_only_where_held_out_labels_are_likelier(
     drawn = torch.Generator().manual_seed(1)
     true = torch.arange(200) % 2
     training = torch.ones(200, dtype=torch.bool)
-    labels = Labels(true, ~training, training, 2, 1.0, 0.0)
+    labels = Labels(true, ~training, training, Channel(2))
     evidence = torch.eye(2).log().clamp_min(-20.0)[true]
 
     def opinion(right: float, sure: float, first: float) -> Opinion:
@@ -143,7 +143,7 @@ def test_the_same_people_under_another_name_are_told_of_the_name() -> None:
 
 def test_own_labels_count_for_those_who_sent_one_alone() -> None:
     labels = labels_of(released(epsilon_y=2.0).people)
-    heard = log_channel(labels.classes, labels.keep, labels.flip)
+    heard = labels.channel.logs
     evidence = with_labels(torch.zeros(made.NODES, 3), labels, heard)
     labelled = labels.train | labels.val
     assert torch.allclose(evidence[labelled], heard[:, labels.values[labelled]].T)
@@ -173,7 +173,7 @@ def pairs(mode: str = "lower", epsilon: float = 3.0) -> NamedPairs:
 
 def shares() -> Tensor:
     """Public labels of two people in three."""
-    return unbiased_labels(links_made.graph().y, torch.arange(PEOPLE) % 3 > 0, 3, 1.0, 0.0)
+    return unbiased_labels(links_made.graph().y, torch.arange(PEOPLE) % 3 > 0, Channel(3))
 
 
 def test_public_features_are_given_as_they_are_and_private_ones_standardised() -> None:

@@ -25,7 +25,7 @@ from graphveil.methods.local.label_propagation import (
     spread,
     variants,
 )
-from graphveil.models.labels.label_prior import channel, class_shares
+from graphveil.models.labels.label_prior import Channel, class_shares
 from graphveil.models.labels.pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
@@ -85,7 +85,7 @@ def test_the_variant_is_the_best_on_validation_labels_when_training_labels_are_s
     val[val_nodes] = True
     train = LABELLED & ~val
     mass, variant = long_form(train, val)
-    spread, chosen = propagate_labels(normalised(EDGES, 7), LABELS, train, val, classes=2, keep=1.0, flip=0.0)
+    spread, chosen = propagate_labels(normalised(EDGES, 7), LABELS, train, val, Channel(2))
     assert chosen == variant
     total = mass.sum(1, keepdim=True)
     expected = torch.where(total > 0, mass / total.clamp_min(1e-30), torch.full_like(mass, 0.5))
@@ -94,7 +94,7 @@ def test_the_variant_is_the_best_on_validation_labels_when_training_labels_are_s
 
 def test_the_channel_of_randomized_response_is_inverted() -> None:
     """Shares 0.6 : 0.3 : 0.1 behind keep 0.5 and flip 0.25 come from (1.4, 0.2, -0.6), clipped and normalised."""
-    probabilities = shares_to_probabilities(torch.tensor([[6.0, 3.0, 1.0]]), 0.5, 0.25)
+    probabilities = shares_to_probabilities(torch.tensor([[6.0, 3.0, 1.0]]), Channel(3, 0.5, 0.25))
     assert torch.allclose(probabilities, torch.tensor([[1.4 / 1.6, 0.2 / 1.6, 0.0]]), atol=1e-5)
     assert bool((probabilities > 0).all())
 
@@ -102,7 +102,8 @@ def test_the_channel_of_randomized_response_is_inverted() -> None:
 # ---- the pool: folds, members, weights ----
 
 
-N, C, KEEP, FLIPS = 40, 3, 0.6, 0.2
+N, C, KEEP = 40, 3, 0.6
+LAW = Channel(C, KEEP, 0.2)
 ISOLATED, SILENT = (38, 39), 39  # two nodes without edges, of which one has not reported
 
 
@@ -120,9 +121,9 @@ def reports() -> Tensor:
     return labels
 
 
-def pooled(labels: Tensor | None = None, own: Topology | None = None, **options: Any) -> Pool:
-    settings = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
-    return pool_labels(topology() if own is None else own, reports() if labels is None else labels, **settings)
+def pooled(labels: Tensor | None = None, own: Topology | None = None, law: Channel = LAW, **options: Any) -> Pool:
+    people, sent = topology() if own is None else own, reports() if labels is None else labels
+    return pool_labels(people, sent, law, **{"seed": 0, **options})
 
 
 def sound(pool: Pool) -> bool:
@@ -139,7 +140,7 @@ def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()
     counts = torch.bincount(reports()[reports() >= 0], minlength=C)
-    log_prior = class_shares(reports(), C, KEEP, FLIPS).lerp(counts / counts.sum(), TRACE).log()
+    log_prior = class_shares(reports(), LAW).lerp(counts / counts.sum(), TRACE).log()
     centred, own = (logs - logs.mean() for logs in (log_prior, pool.probabilities[SILENT].log()))
     weight = (own @ centred) / (centred @ centred)
     assert weight > 0
@@ -165,10 +166,10 @@ def one_report() -> Tensor:
     ],
     ids=["no edges", "a class never reported", "one class only", "one report", "one report, no edges", "no report"],
 )
-@pytest.mark.parametrize(("keep", "flip"), [(KEEP, FLIPS), (1.0, 0.0), (0.3334, 0.3333)])
-def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, keep: float, flip: float) -> None:
+@pytest.mark.parametrize("law", [LAW, Channel(C), Channel(C, 0.3334, 0.3333)])
+def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, law: Channel) -> None:
     people = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
-    assert sound(pooled(labels, people, keep=keep, flip=flip))
+    assert sound(pooled(labels, people, law=law))
 
 
 # ---- held-out reports ----
@@ -200,8 +201,8 @@ def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
     """
     labels, other = reports(), reports()
     other[node] = (other[node] + 1) % C
-    setting = label_pool._Setting.build(topology(), labels, C, KEEP, FLIPS, "cpu")
-    likelihood = channel(C, KEEP, FLIPS)[:, other.clamp_min(0)].T.contiguous()
+    setting = label_pool._Setting.build(topology(), labels, LAW, "cpu")
+    likelihood = LAW.matrix[:, other.clamp_min(0)].T.contiguous()
     folds, before = held_out(labels, setting)
     mute = [len(label_pool.SPREADS + label_pool.WALKS) <= m < 13 and node in ISOLATED for m in range(before.shape[3])]
     _, after = held_out(other, replace(setting, labels=other, likelihood=likelihood))
@@ -222,7 +223,7 @@ def made_scores(rows: int = 300) -> tuple[Tensor, Tensor, Tensor]:
     noise = torch.randn(rows, C, 4, generator=generator)
     scores = torch.stack([2 * right, right, 0 * right, -2 * right], dim=2) + noise
     reports = torch.where(torch.rand(rows, generator=generator) < KEEP, truth, (truth + 1) % C)
-    return scores, channel(C, KEEP, FLIPS)[:, reports].T, torch.tensor([0.4, 0.3, 0.3]).log()
+    return scores, LAW.matrix[:, reports].T, torch.tensor([0.4, 0.3, 0.3]).log()
 
 
 Data = tuple[Tensor, Tensor, Tensor]

@@ -23,6 +23,7 @@ from graphveil.methods.local import label_pool, pooled
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.sizes import LargestTensor
@@ -262,7 +263,7 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
     changed = values.clone()
     changed[v] = (changed[v] + 1) % 3
     before, heard = (
-        read_labels(topology, labels, classes=3, keep=0.8, flip=0.1, seed=0, work=0) for labels in (values, changed)
+        read_labels(topology, labels, Channel(3, 0.8, 0.1), seed=0, work=0) for labels in (values, changed)
     )
     assert torch.allclose(before.scores[v, before.folds[v]], heard.scores[v, before.folds[v]], atol=1e-5)
     assert not torch.allclose(before.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)

@@ -41,6 +41,7 @@ from graphveil.methods.registry import advised, build_method, find_method
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent, peak_memory_mb
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SecureRandomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
@@ -167,10 +168,10 @@ def learn(
     ]
     first = runs[0].method
     agreed, channel = [run.agreed for run in runs], received.privacy().channel(len(received.schema.classes))
-    scores = _scores(name, agreed, *channel)
+    scores = _scores(name, agreed, channel)
     first.lift = scores.lift
     participation_notes = (participation(received), *repeated_answers(received), *left_out(received))
-    accuracy_notes = (*_vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
+    accuracy_notes = (*_vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, channel))
     return Result(
         method=name,
         built=choice.method.name,
@@ -255,16 +256,15 @@ def _vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
     )
 
 
-def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> tuple[str, ...]:
+def beyond(runs: Sequence[Mapping[str, np.ndarray]], channel: Channel) -> tuple[str, ...]:
     """Return a sentence on estimates outside 0 to 1, which are shown as the nearer end, if there are any.
 
     Args:
         runs: agreement with each held-out report, of the method and of each control.
-        keep, flip: p and q of a report.
     """
     agreed = {label: float(np.mean([run[label].mean() for run in runs])) for label in runs[0]}
-    ends = {"below 0 %": [label for label, share in agreed.items() if share < flip]}
-    ends["above 100 %"] = [label for label, share in agreed.items() if share > keep]
+    ends = {"below 0 %": [label for label, share in agreed.items() if share < channel.flip]}
+    ends["above 100 %"] = [label for label, share in agreed.items() if share > channel.keep]
     each = "; ".join(f"{', '.join(labels)} came out {end}" for end, labels in ends.items() if labels)
     return (f"{each}: by chance alone, and shown as that end. The lift is of what came out",) if each else ()
 
@@ -296,18 +296,17 @@ def _often(counts: Mapping[int, int]) -> str:
     return ", ".join(f"{people:,} {_TIMES.get(often, f'{often} times')}" for often, people in counts.items())
 
 
-def estimated(agreement: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
+def estimated(agreement: Interval, channel: Channel, *, difference: bool = False) -> Interval:
     """Return the accuracy on true labels behind an agreement with reports, cut to the range of accuracies.
 
     Args:
         agreement: with reports, or a difference of two.
-        keep, flip: p and q of a report.
     """
-    start, least = (0.0, -1.0) if difference else (flip, 0.0)
+    start, least = (0.0, -1.0) if difference else (channel.flip, 0.0)
 
     # Only chance leads beyond the ends: cutting a figure never takes it further from the truth.
     def true(share: float) -> float:
-        return min(max((share - start) / (keep - flip), least), 1.0)
+        return min(max((share - start) / channel.lean, least), 1.0)
 
     return Interval(
         true(agreement.mean),
@@ -318,15 +317,15 @@ def estimated(agreement: Interval, keep: float, flip: float, *, difference: bool
     )
 
 
-def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> Scores:
+def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], channel: Channel) -> Scores:
     rows = {label: [run[label] for run in runs] for label in runs[0]}
-    every = {label: estimated(interval(agreed), keep, flip) for label, agreed in rows.items()}
+    every = {label: estimated(interval(agreed), channel) for label, agreed in rows.items()}
     controls = {label: score for label, score in every.items() if label != name}
     best, lift = max(controls, key=lambda label: controls[label].mean) if controls else None, None
     if best is not None:
         # Paired: the same reports judged both, so their noise cancels where the predictions agree.
         pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
-        lift = estimated(interval(pairs, difference=True), keep, flip, difference=True)
+        lift = estimated(interval(pairs, difference=True), channel, difference=True)
     return Scores(every[name], controls, None, best, lift)
 
 

@@ -53,7 +53,7 @@ from graphveil.methods.curator.settings import SumsOptions, SumsSettings
 from graphveil.methods.curator.stages.queries import is_of
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.logistic import choose_logistic
 from graphveil.models.labels.pool import pool_weights
 from graphveil.privacy import Guarantee, Randomness, Spend
@@ -361,7 +361,7 @@ def train_experts(
     if not len(people.val):
         return network
     small = torch.cat([models.standardised(evidence.log_probabilities), z], dim=1)
-    heard = log_channel(people.classes, 1.0, 0.0)
+    heard = Channel(people.classes).logs
     linear, _ = choose_logistic(small, people.labels, people.train, people.val, heard, SMALL_STRENGTHS)
     without = replace(people, features=torch.zeros(people.nodes, 1))
     joint = train_fusion(without, small, replace(settings, hidden=SMALL_HIDDEN, dropout=SMALL_DROPOUT))
@@ -399,7 +399,7 @@ def train_fusion(
     train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
     labels = people.labels.to(device)
     # Labels are public, and nothing is propagated.
-    objective = drop_objective(labels, train_mask, val_mask, None, 0, classes=people.classes, keep=1.0, flip=0.0)
+    objective = drop_objective(labels, train_mask, val_mask, None, 0, Channel(people.classes))
     selection = "robust" if len(people.val) else "last"
     schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
     trained = train(model, inputs, z, objective, schedule, seed=settings.seed, progress=progress)

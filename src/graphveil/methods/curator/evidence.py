@@ -19,7 +19,7 @@ from graphveil import models
 from graphveil.methods.base.network.features import unit_rows
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.stages.training import NodeData
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.logistic import choose_logistic, fit_logistic
 from graphveil.runtime.late import Tensor, torch
 
@@ -47,7 +47,7 @@ def feature_evidence(people: NodeData, corners: Tensor) -> FeatureEvidence:
     Args:
         corners: [c, c], one row a class; the distances in which `explained` is measured.
     """
-    heard = log_channel(people.classes, 1.0, 0.0)
+    heard = Channel(people.classes).logs
     features, labels, train = unit_rows(people.features, "cpu"), people.labels, people.train
     judges = people.val if len(people.val) else train
     fitted, strength = choose_logistic(features, labels, train, judges, heard)

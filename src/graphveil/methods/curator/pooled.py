@@ -34,7 +34,7 @@ from graphveil.methods.curator.stages.training import (
     rows_for,
     train_openly,
 )
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.pool import FEWEST_JUDGES, better_pool, held_out
 from graphveil.runtime.late import Tensor, nn, torch
 
@@ -118,7 +118,7 @@ def pool_for(
     encoder = trained_encoder(people, settings)
     opinions = _opinions(recipe, networks, people.features, published.parts, encoder)[:, people.val]
     labels = people.labels[people.val]
-    heard = log_channel(people.classes, 1.0, 0.0).double()[:, labels].T
+    heard = Channel(people.classes).logs.double()[:, labels].T
     first = torch.full((len(opinions),), 1 / len(opinions), dtype=torch.float64)
     last = opinions[-1]
     better = better_pool(opinions, heard, first, held_out(last[None], heard, first.new_ones(1)))

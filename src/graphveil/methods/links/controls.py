@@ -67,7 +67,7 @@ def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Controls
         "public-only": lambda: _public_only(released, graph, split),
         "label-propagation": lambda: hits(spread_labels(labels, reported_edges(released)), graph, split),
     }
-    if labels.keep < 1:  # of public ones it is public-only
+    if labels.channel.keep < 1:  # of public ones it is public-only
         controls["majority"] = lambda: hits(majority_of(labels), graph, split)
     if method.privacy.collects_features:
         controls["no-edges"] = lambda: hits(_no_edges(method, released), graph, split)
@@ -230,6 +230,6 @@ def expected_links(released: LinkReports) -> int:
 def _public_only(released: LinkReports, graph: Graph, split: Split) -> np.ndarray:
     labels = labels_of(released.people)
     if math.isinf(released.people.privacy.epsilon_y):
-        counts = torch.bincount(labels.values[labels.train | labels.val], minlength=labels.classes)
+        counts = torch.bincount(labels.values[labels.train | labels.val], minlength=labels.channel.classes)
         return hits(counts.float().expand(released.nodes, -1), graph, split)
-    return np.full(int(split.test.sum()), 1.0 / labels.classes)
+    return np.full(int(split.test.sum()), 1.0 / labels.channel.classes)

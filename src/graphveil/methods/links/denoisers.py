@@ -26,7 +26,7 @@ from graphveil.methods.links.silent_lists import of_heard
 from graphveil.models.blocks.block_model import block_beliefs
 from graphveil.models.blocks.group_background import SoftLinks
 from graphveil.models.blocks.link_posterior import degree_prior, link_posterior
-from graphveil.models.labels.label_prior import class_shares, log_channel
+from graphveil.models.labels.label_prior import class_shares
 from graphveil.runtime.late import Tensor, torch
 
 #: Named pairs less likely than this are left out: together they would weigh nothing.
@@ -109,6 +109,6 @@ def degrees_of(released: LinkReports) -> Tensor:
 def label_evidence(released: LinkReports) -> Tensor:
     """Return what the label reports alone say of every node: log prior + log Pr[y' | class] [n, c]."""
     labels = labels_of(released.people)
-    shares = class_shares(labels.values, labels.classes, labels.keep, labels.flip)
-    heard = log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values.clamp_min(0)].T
+    shares = class_shares(labels.values, labels.channel)
+    heard = labels.channel.logs[:, labels.values.clamp_min(0)].T
     return shares.log() + torch.where((labels.values >= 0)[:, None], heard, torch.zeros(()))

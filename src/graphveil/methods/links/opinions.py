@@ -96,11 +96,9 @@ def train_beside(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> Tra
 def _train(inputs: Inputs, z: Tensor, labels: Labels, epochs: int, seed: int) -> tuple[Tensor, int]:
     """Return log-probabilities [n, c] and the epoch they are of: the last one where nobody validates."""
     generator = torch.Generator().manual_seed(seed)
-    model = models.Fusion(inputs.dimension, z.shape[1], HIDDEN, labels.classes, DROPOUT, generator=generator).to(
-        z.device
-    )
-    channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
-    objective = drop_objective(labels.values, labels.train, labels.val, None, 0, **channel)
+    classes = labels.channel.classes
+    model = models.Fusion(inputs.dimension, z.shape[1], HIDDEN, classes, DROPOUT, generator=generator).to(z.device)
+    objective = drop_objective(labels.values, labels.train, labels.val, None, 0, labels.channel)
     selection = "robust" if bool(labels.val.any()) else "last"
     schedule = Schedule(epochs, LEARNING_RATE, WEIGHT_DECAY, selection)
     trained = train(model, inputs, z, objective, schedule, seed=seed)

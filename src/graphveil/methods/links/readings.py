@@ -41,7 +41,6 @@ from graphveil.methods.links.opinions import (
 from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields, likeness
 from graphveil.models.blocks.list_sums import unbiased_labels
-from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
@@ -103,7 +102,7 @@ def read_lists(
     labels = judged_labels(labels_of(released.people), device)
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
-    heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
+    heard = labels.channel.logs.to(device)
     without, lists = PARTS[reading][0], () if leave_lists else PARTS[reading][1]
     steps = _Steps(without, lists, rounds, progress)
     server = _Server(released, labels, heard, rounds, blocks, seed, device, steps, earlier, alike)
@@ -227,7 +226,7 @@ class _Server:
     @property
     def _shares(self) -> Tensor:
         labels = self.labels
-        return unbiased_labels(labels.values, self._labelled, labels.classes, labels.keep, labels.flip)
+        return unbiased_labels(labels.values, self._labelled, labels.channel)
 
     @cached_property
     def _inputs(self) -> Inputs:

@@ -97,15 +97,14 @@ def majority_of(labels: Labels) -> Tensor:
     symmetric, so the class that most reports name is the likeliest majority.
     """
     reported = labels.values[labels.train | labels.val]
-    counts: Tensor = torch.bincount(reported, minlength=labels.classes)
+    counts: Tensor = torch.bincount(reported, minlength=labels.channel.classes)
     return counts.float().expand(len(labels.values), -1)
 
 
 def spread_labels(labels: Labels, edges: Tensor) -> Tensor:
     """Return class probabilities [n, c] by released labels spread over edges [2, E]."""
-    masks, (classes, keep, flip) = (labels.train, labels.val), (labels.classes, labels.keep, labels.flip)
     p = normalised(edges, len(labels.values))
-    return propagate_labels(p, labels.values, *masks, classes=classes, keep=keep, flip=flip)[0]
+    return propagate_labels(p, labels.values, labels.train, labels.val, labels.channel)[0]
 
 
 def network_settings(method: LocalMethod) -> NetworkSettings:
@@ -136,11 +135,11 @@ def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split)
         return hits(pooled.labels_alone, graph, split)
     values = torch.where(labels.train | labels.val, labels.values, -1)
     seed, topology = network_settings(method).seed, topology_of(graph)
-    pool = pool_labels(topology, values, classes=labels.classes, keep=labels.keep, flip=labels.flip, seed=seed)
+    pool = pool_labels(topology, values, labels.channel, seed=seed)
     return hits(pool.probabilities, graph, split)
 
 
 def _public_only(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     if math.isinf(method.privacy.epsilon_y):
         return hits(spread_labels(labels, graph.edge_index), graph, split)
-    return np.full(int(split.test.sum()), 1.0 / labels.classes)
+    return np.full(int(split.test.sum()), 1.0 / labels.channel.classes)

@@ -34,7 +34,7 @@ from graphveil.models.labels.belief import (
     fit_process,
     propagate_beliefs,
 )
-from graphveil.models.labels.label_prior import MOST_KEPT, channel, class_shares, homophily
+from graphveil.models.labels.label_prior import Channel, class_shares, homophily
 from graphveil.models.labels.pool import Weights, fit_weights
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -89,10 +89,8 @@ class Pool:
 def pool_labels(
     topology: Topology,
     labels: Tensor,
+    channel: Channel,
     *,
-    classes: int,
-    keep: float,
-    flip: float,
     seed: int,
     device: str = "cpu",
     reader: Reader | None = None,
@@ -103,12 +101,12 @@ def pool_labels(
 
     Args:
         topology, labels: of the people, and what they reported, [n], -1 where nothing.
-        classes, keep, flip: the channel of randomized response the labels went through.
+        channel: what the labels went through.
         seed: fixes the folds, never privacy noise.
         reader: trained elsewhere on `pool_clues`, one more member; None: none.
     """
     place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
-    read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
+    read = read_labels(topology, labels, channel, seed=seed, **place)
     setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
         reader_scores = unit_scores(reader.scores(*pool_clues(read)))
@@ -161,10 +159,8 @@ class Readings:
 def read_labels(
     topology: Topology,
     labels: Tensor,
+    channel: Channel,
     *,
-    classes: int,
-    keep: float,
-    flip: float,
     seed: int,
     device: str = "cpu",
     work: float = MOST_WORK,
@@ -174,12 +170,10 @@ def read_labels(
     """Return what the members make of released labels.
 
     Args:
-        topology, labels, classes, keep, flip, seed, device, tell, engine: as of `pool_labels`.
+        topology, labels, channel, seed, device, tell, engine: as of `pool_labels`.
         work: most multiply-adds of the costly members, which are left out where they would take more.
     """
-    keep = min(keep, MOST_KEPT)
-    flip = max(flip, (1 - keep) / (classes - 1))
-    setting = _Setting.build(topology, labels.to(device), classes, keep, flip, device).on(engine)
+    setting = _Setting.build(topology, labels.to(device), channel.doubting, device).on(engine)
     folds = _folds(setting.labels, seed)
     # All folds side by side in one product with P: the matrix is read once for all of them.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
@@ -196,11 +190,11 @@ def pool_clues(read: Readings) -> tuple[Tensor, Tensor]:
     sent = (read.folds >= 0).nonzero().squeeze(1)
     unseen = cheap[sent, read.folds[sent]]
     # The mean score of the class reported, undone for what randomized response leaves of it.
-    agreement = unseen[torch.arange(len(sent)), setting.labels[sent]].mean(dim=0) / (setting.keep - setting.flip)
+    agreement = unseen[torch.arange(len(sent)), setting.labels[sent]].mean(dim=0) / setting.channel.lean
     graph = torch.cat(
         [
             agreement.clamp(-2, 2),
-            agreement.new_tensor([math.log(len(prior)), setting.keep - setting.flip, math.log(len(sent) + 1) / 4]),
+            agreement.new_tensor([math.log(len(prior)), setting.channel.lean, math.log(len(sent) + 1) / 4]),
         ]
     )
     degree = torch.diff(setting.edges.into.starts).float().log1p()[:, None, None].expand(*cheap.shape[:2], 1)
@@ -218,23 +212,22 @@ class _Setting:
     likelihood: Tensor
     log_prior: Tensor
     homophily: float
-    keep: float
-    flip: float
+    channel: Channel
 
     @staticmethod
-    def build(topology: Topology, labels: Tensor, classes: int, keep: float, flip: float, device: str) -> _Setting:
+    def build(topology: Topology, labels: Tensor, channel: Channel, device: str) -> _Setting:
         # Both directions even if edges have one: labels are alike on either end.
         both_ways = topology.both_ways
         p, means = both_ways.normalised("gcn").to(device), both_ways.normalised("mean").to(device)
         matrices = {"gcn": p, "mean": means}
         edges = edges_of(p)
-        counts = torch.bincount(labels[labels >= 0], minlength=classes).to(device)
-        prior = class_shares(labels, classes, keep, flip).to(device)
+        counts = torch.bincount(labels[labels >= 0], minlength=channel.classes).to(device)
+        prior = class_shares(labels, channel).to(device)
         prior = prior.lerp(counts / counts.sum().clamp_min(1), TRACE)
         prior = prior / prior.sum()
-        h = homophily(edges.receiver, edges.sender, labels, classes, keep, flip)
-        likelihood = channel(classes, keep, flip).to(device)[:, labels.clamp_min(0)].T.contiguous()
-        return _Setting(matrices, edges, labels, likelihood, prior.log(), h, keep, flip)
+        h = homophily(edges.receiver, edges.sender, labels, channel)
+        likelihood = channel.matrix.to(device)[:, labels.clamp_min(0)].T.contiguous()
+        return _Setting(matrices, edges, labels, likelihood, prior.log(), h, channel)
 
     def on(self, engine: Engine) -> _Setting:
         """Return the same, whose products with P an engine works on; beliefs travel here."""
@@ -308,9 +301,8 @@ def _seeds(setting: _Setting, used: Tensor) -> Tensor:
     """Return the reports that blocks use, less the class shares [n, b * c]."""
     prior = setting.log_prior.exp()
     # Unbiased for the true label; negative entries are right, and average out over neighbours.
-    estimate = (torch.nn.functional.one_hot(setting.labels.clamp_min(0), len(prior)) - setting.flip) / (
-        setting.keep - setting.flip
-    )
+    rows = torch.nn.functional.one_hot(setting.labels.clamp_min(0), len(prior))
+    estimate = (rows - setting.channel.flip) / setting.channel.lean
     return ((estimate - prior)[:, None] * used[:, :, None]).flatten(1)
 
 

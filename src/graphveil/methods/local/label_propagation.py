@@ -33,6 +33,7 @@ from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, torch
@@ -76,18 +77,17 @@ def propagate_labels(
     labels: Tensor,
     train: Tensor,
     val: Tensor,
+    channel: Channel,
     *,
-    classes: int,
-    keep: float,
-    flip: float,
     engine: Engine = LOCAL,
 ) -> tuple[Tensor, str]:
     """Return class probabilities [n, c] and the name of the variant chosen.
 
     Args:
         p, labels, train, val: the matrix, released labels [n] (-1 where none), and masks [n].
-        classes, keep, flip: the channel of randomized response, inverted on the shares that reach a node.
+        channel: what the labels went through, inverted on the shares that reach a node.
     """
+    classes = channel.classes
     p = p.on(engine)
     # With columns after those of the classes, into which nothing ever comes: products are soonest done so.
     wide, judged = quick_width(classes), val.nonzero().squeeze(1)
@@ -97,17 +97,17 @@ def propagate_labels(
     runs = variants(p)
     name = max(runs, key=hits.__getitem__)
     z = runs[name](label_matrix(labels, train | val, wide))[:, :classes].contiguous()
-    return shares_to_probabilities(z, keep, flip), name
+    return shares_to_probabilities(z, channel), name
 
 
-def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:
+def shares_to_probabilities(z: Tensor, channel: Channel) -> Tensor:
     """Return the class shares behind the noisy mass `z` [n, c]: (z / sum - q) / (p - q), clipped and normalised. Rows
     without mass become uniform; the most likely class stays the one with the largest mass.
     """
     total = z.sum(dim=1, keepdim=True)
     shares = torch.where(total > 0, z / total.clamp_min(1e-30), torch.full_like(z, 1.0 / z.shape[1]))
     # A little of the uncorrected shares: clipping alone would leave rows of zeros, and forget their order.
-    clean = ((shares - flip) / (keep - flip)).clamp_min(0) + 1e-6 * shares
+    clean = ((shares - channel.flip) / channel.lean).clamp_min(0) + 1e-6 * shares
     return clean / clean.sum(dim=1, keepdim=True)
 
 
@@ -212,16 +212,15 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     ) -> Self:
         """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
-        here, (keep, flip) = topology.apart(), released.channel
-        channel: dict[str, Any] = {"classes": len(released.schema.classes), "keep": keep, "flip": flip}
+        here, channel = topology.apart(), released.channel
         if self.rule == "pool":
             place: dict[str, Any] = {"seed": self.seed, "device": self.device, "progress": progress, "engine": engine}
-            pool = pool_labels(here, released.labels, **channel, **place, reader=self.reader())
+            pool = pool_labels(here, released.labels, channel, **place, reader=self.reader())
             probabilities, variant = pool.probabilities, pool.words
         else:
             p = here.propagation().to(self.device)
-            labels = (t.to(self.device) for t in (released.labels, released.train, released.val))
-            probabilities, variant = propagate_labels(p, *labels, **channel, engine=engine)
+            labels, train, val = (t.to(self.device) for t in (released.labels, released.train, released.val))
+            probabilities, variant = propagate_labels(p, labels, train, val, channel, engine=engine)
             if progress is not None:
                 progress(Progress(1, 1))
         if isinstance(self.privacy, QuestionPrivacy):

@@ -23,7 +23,6 @@ from graphveil.methods.base.network.network import FeatureMatrix, Labels, Networ
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_pool import NETWORK_WORK, affordable, pooled_opinions, read_labels, unit_scores
-from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import pool_weights
 from graphveil.runtime.late import Tensor, torch
 
@@ -75,18 +74,18 @@ def pool_with_labels(
         features, offset, labels, topology, settings: what it was trained on, as of `train_network`.
     """
     values = torch.where(labels.train | labels.val, labels.values, -1)
-    channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
+    channel = labels.channel
     where: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "engine": engine}
-    read = read_labels(topology, values, **channel, **where, work=NETWORK_WORK)
+    read = read_labels(topology, values, channel, **where, work=NETWORK_WORK)
     edges = len(read.setting.edges.sender)
-    complete = affordable(edges, labels.classes, NETWORK_WORK) or not affordable(edges, labels.classes)
+    complete = affordable(edges, channel.classes, NETWORK_WORK) or not affordable(edges, channel.classes)
     unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
     judges = (labels.val & (values >= 0)).nonzero().squeeze(1)
     weights = torch.tensor(FIRST)
     if len(judges):
         trial = None if hops is None else hops.trial
         judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **how)
-        heard = log_channel(**channel)[:, values[judges]].T
+        heard = channel.logs[:, values[judges]].T
         opinions = torch.stack([_unit(judged.logits)[judges], unheard[judges]])
         # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.
         weights = pool_weights(opinions.double(), heard.double(), weights.double()).float()

@@ -107,9 +107,8 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
     after[who] = torch.from_numpy(with_answers(before, evidence, table)).to(after.dtype)
     # Both directions even if edges have one: labels are alike on either end.
     edges = edges_of(topology.both_ways.normalised())
-    classes, channel = probabilities.shape[1], released.channel
-    alike = homophily(edges.receiver, edges.sender, released.labels, classes, *channel, least=0.0)
-    shares = class_shares(released.labels, classes, *channel)
+    alike = homophily(edges.receiver, edges.sender, released.labels, released.channel, least=0.0)
+    shares = class_shares(released.labels, released.channel)
     heard = heard_of_friends(edges, probabilities.cpu(), after, shares, alike)[who]
     # Once more from the start: a person's own answer counts once, whatever friends say.
     beside_friends = before * torch.exp(heard - heard.max(dim=1, keepdim=True).values).double().numpy()

@@ -11,8 +11,6 @@ gains nothing from being sure. Where most links are between people of unlike cla
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.methods.base.people.released import LocalReports, Topology
@@ -35,9 +33,7 @@ def trimmed(
     """
     if released.labels.dim() != 1 or topology.weights is not None:
         raise InputError("trimming by agreement", allowed="one label a person, and edges without weights")
-    keep, flip = released.channel
-    channel: dict[str, Any] = {"classes": len(released.schema.classes), "keep": keep, "flip": flip}
-    pool = pool_labels(topology, released.labels, **channel, seed=seed, device=device, engine=engine)
+    pool = pool_labels(topology, released.labels, released.channel, seed=seed, device=device, engine=engine)
     return Topology(topology.edge_index, topology.num_nodes, agreement(pool.probabilities, topology.edge_index))
 
 

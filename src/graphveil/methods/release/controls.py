@@ -162,11 +162,9 @@ def _again(
 def _public_only(released: LocalReports, public: Topology, graph: Graph, split: Split) -> np.ndarray:
     """Return what public labels say, spread over public edges; an even guess where labels were randomized."""
     labels = labels_of(released)
-    if labels.keep < 1:
-        return np.full(int(split.test.sum()), 1.0 / labels.classes)
-    spread, _ = propagate_labels(
-        public.propagation(), labels.values, labels.train, labels.val, classes=labels.classes, keep=1.0, flip=0.0
-    )
+    if labels.channel.keep < 1:
+        return np.full(int(split.test.sum()), 1.0 / labels.channel.classes)
+    spread, _ = propagate_labels(public.propagation(), labels.values, labels.train, labels.val, labels.channel)
     return hits(spread, graph, split)
 
 

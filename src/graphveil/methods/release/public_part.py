@@ -24,6 +24,7 @@ from graphveil.methods.curator.class_sums import mask_of, train_experts
 from graphveil.methods.curator.evidence import FeatureEvidence, corners, feature_evidence, messages
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.stages.training import NodeData, read_people
+from graphveil.models.labels.label_prior import Channel
 from graphveil.runtime.late import Tensor, torch
 
 
@@ -93,7 +94,7 @@ class PublicPart:
         pairs = self.pairs if further is None else torch.cat([self.pairs, further], dim=1)
         people = self.people
         train, val = (mask_of(nodes, people.nodes) for nodes in (people.train, people.val))
-        labels = Labels(people.labels, train, val, people.classes, 1.0, 0.0)
+        labels = Labels(people.labels, train, val, Channel(people.classes))
         topology = Topology(torch.cat([pairs, pairs.flip(0)], dim=1), people.nodes)
         settings = NetworkSettings(model="gcn", steps_x=0, steps_y=0, seed=self.seed)
         return torch.log_softmax(train_network(people.features, 0.0, labels, topology, settings).logits, dim=1)

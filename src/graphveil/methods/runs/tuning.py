@@ -162,8 +162,7 @@ def tune(
 def _most(reports: Any) -> float:
     """Return the share of noisy validation labels that a perfect model meets; to meet more is luck, or a leak."""
     people = getattr(reports, "people", reports)
-    keep, _ = getattr(people, "channel", (1.0, 0.0))
-    return float(keep)
+    return float(people.channel.keep) if hasattr(people, "channel") else 1.0
 
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 
 from graphveil.models.blocks.block_model import CHUNK, NamedPairs
+from graphveil.models.labels.label_prior import Channel
 from graphveil.runtime.late import Tensor, torch
 
 
@@ -60,16 +61,15 @@ def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
     return scale
 
 
-def unbiased_labels(labels: Tensor, reporting: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+def unbiased_labels(labels: Tensor, reporting: Tensor, channel: Channel) -> Tensor:
     """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
 
     Args:
         labels: int64 [n], as reported.
         reporting: bool [n], whose reports count; the others have rows of zeros.
-        keep, flip: the probability that a label is reported as it is, and that of each other one.
     """
-    rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
-    shares: Tensor = torch.where(reporting[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))
+    rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), channel.classes).float()
+    shares: Tensor = torch.where(reporting[:, None], (rows - channel.flip) / channel.lean, torch.zeros(()).to(rows))
     return shares
 
 

@@ -12,6 +12,8 @@ Shapes: labels int64 [n] as reported, -1 for none, edges source, target [E], pi 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from graphveil.runtime.late import Tensor, torch
 
 #: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
@@ -22,19 +24,51 @@ LEAST_SHARE = 0.2
 MOST_KEPT = 1 - 1e-6
 
 
-def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+@dataclass(frozen=True)
+class Channel:
+    """What labels went through: T among so many classes, its p and its q; by default they are as they were."""
+
+    classes: int
+    keep: float = 1.0
+    flip: float = 0.0
+
+    @property
+    def lean(self) -> float:
+        """p - q: how much likelier the true label is reported than another."""
+        return self.keep - self.flip
+
+    @property
+    def matrix(self) -> Tensor:
+        """T [c, c]: row k holds the probabilities of each report when the label is k."""
+        return torch.full((self.classes, self.classes), self.flip) + torch.eye(self.classes) * self.lean
+
+    @property
+    def doubting(self) -> Channel:
+        """The same, of which no label is certain: p is `MOST_KEPT` at most."""
+        # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that
+        # disagree.
+        keep = min(self.keep, MOST_KEPT)
+        return Channel(self.classes, keep, max(self.flip, (1 - keep) / (self.classes - 1)))
+
+    @property
+    def logs(self) -> Tensor:
+        """log T [c, c] where no label is certain."""
+        return self.doubting.matrix.log()
+
+
+def class_shares(labels: Tensor, channel: Channel) -> Tensor:
     """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored, float32 [c].
 
     Args:
         labels: int64 [n], as reported; -1 for none.
-        keep, flip: p and q.
     """
+    classes = channel.classes
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
-    pi = (counts / n - flip) / (keep - flip)
+    pi = (counts / n - channel.flip) / channel.lean
     # One report more of each class: where few have reported, and all the same, they are not free of noise.
     f = (counts + 1) / (counts + 1).sum()
-    noise = float((f * (1 - f)).mean()) / n / (keep - flip) ** 2
+    noise = float((f * (1 - f)).mean()) / n / channel.lean**2
     spread = float((pi - 1 / classes).square().mean())
     # The positive part: noise larger than the spread shrinks to the even split, never past it.
     pi = 1 / classes + max(0.0, 1 - noise / max(spread, 1e-12)) * (pi - 1 / classes)
@@ -44,14 +78,7 @@ def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tens
 
 
 def homophily(
-    source: Tensor,
-    target: Tensor,
-    labels: Tensor,
-    classes: int,
-    keep: float,
-    flip: float,
-    *,
-    least: float = HOMOPHILY[0],
+    source: Tensor, target: Tensor, labels: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]
 ) -> float:
     """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
 
@@ -62,31 +89,16 @@ def homophily(
     labelled = (labels[source] >= 0) & (labels[target] >= 0)
     if not bool(labelled.any()):
         return sum(HOMOPHILY) / 2
+    classes = channel.classes
     pairs = labels[source[labelled]] * classes + labels[target[labelled]]
     counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
     # In float64: at small epsilon T is nearly singular, and its inverse enlarges every rounding error.
-    inverse = torch.linalg.inv(channel(classes, keep, flip).double()).to(counts.device)
+    inverse = torch.linalg.inv(channel.matrix.double()).to(counts.device)
     joint = inverse.T @ (counts / counts.sum()) @ inverse
     # The inverse of a noisy count can leave a class with a negative share.
     margins = joint.sum(dim=1).clamp_min(0.1 / classes)
     square = float((margins / margins.sum()).square().sum())
     return min(max((float(joint.trace()) - square) / (1 - square), least), HOMOPHILY[1])
-
-
-def channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return T [c, c]: row k holds the probabilities of each report when the label is k."""
-    return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
-
-
-def log_channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return log T [c, c].
-
-    Args:
-        keep, flip: p, `MOST_KEPT` at most, also where labels are public, and q.
-    """
-    # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
-    keep = min(keep, MOST_KEPT)
-    return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()
 
 
 def shares_of(scores: Tensor) -> Tensor:

@@ -52,8 +52,7 @@ def reported_of(sent: object) -> Tensor | None:
 
 def labels_of(released: LocalReports) -> Labels:
     """Return the released labels with the randomized response they went through."""
-    keep, flip = released.channel
-    return Labels(released.labels, released.train, released.val, len(released.schema.classes), keep, flip)
+    return Labels(released.labels, released.train, released.val, released.channel)
 
 
 def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:

@@ -101,7 +101,7 @@ def choose_hops(
     reaching = tuple(hops for hops in tried if not hops or _reaches(topology, labels, hops))
     # Hops that were set may reach by validation reports alone, which a trial does not hear.
     if _error(labels) > LARGEST_ERROR or ("steps_y" not in free and not reaching):
-        public = public_hops(topology.adjacency.to_scipy(), labels.classes)
+        public = public_hops(topology.adjacency.to_scipy(), labels.channel.classes)
         # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
         public["steps_y"] = public["steps_y"] if public["steps_y"] in reaching else 0
         public["steps_x"] = 0 if exact else public["steps_x"]
@@ -123,7 +123,7 @@ def choose_hops(
         return min(1.0, best)
 
     chosen = search_hops(judged, fixed, free, reaching, exact=exact)
-    close = chosen.close(_error(labels)) if exact and labels.keep == 1 else ()
+    close = chosen.close(_error(labels)) if exact and labels.channel.keep == 1 else ()
     if close:
         # Without noise more hops go on learning for longer: the shorter the trainings, the nearer they look.
         estimates = {pair: judged(pair, whole=True) for pair in close}
@@ -192,7 +192,7 @@ def search_hops(
 def _error(labels: Labels) -> float:
     """Return the standard error of an estimated accuracy, at most."""
     count = int((labels.val & (labels.values >= 0)).sum()) if labels.values.dim() == 1 else int(labels.val.sum())
-    return 0.5 / math.sqrt(max(1, count)) / (labels.keep - labels.flip)
+    return 0.5 / math.sqrt(max(1, count)) / labels.channel.lean
 
 
 def _reaches(topology: Topology, labels: Labels, hops: int) -> bool:

@@ -18,6 +18,7 @@ from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.storage import require_classes, require_numbers, require_same_shapes
 from graphveil.models import Backbone, build_backbone, first_width
+from graphveil.models.labels.label_prior import Channel
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import ProgressCallback
@@ -77,9 +78,7 @@ class Labels:
     values: Tensor
     train: Tensor
     val: Tensor
-    classes: int
-    keep: float
-    flip: float
+    channel: Channel
 
 
 def train_network(
@@ -116,7 +115,7 @@ def train_network(
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator, engine=engine)
-    model, read = _model(inputs, labels.classes, settings, backbone, generator)
+    model, read = _model(inputs, labels.channel.classes, settings, backbone, generator)
     objective = _objective(labels, p, settings, label_smoothing, unheard, engine)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
@@ -174,20 +173,18 @@ def _objective(
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
     if values.dim() == 2:
         # Randomized response reports one label of c; several private ones would each cost, and none is accounted.
-        if labels.keep < 1 or settings.steps_y:
+        if labels.channel.keep < 1 or settings.steps_y:
             raise InputError("several labels a node", where="training", allowed="public labels, and steps_y=0")
         return many_labels(values, train_mask, val_mask)
     if label_smoothing:
-        return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
+        return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.channel.classes)
     objective = drop_objective(
         values,
         train_mask,
         val_mask,
         p,
         settings.steps_y,
-        classes=labels.classes,
-        keep=labels.keep,
-        flip=labels.flip,
+        labels.channel,
         corrected=settings.loss == "drop",
         spread=train_mask if unheard else train_mask | val_mask,
         engine=engine,

@@ -38,7 +38,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.graphs.value.splits import known_labels
-from graphveil.models.labels.label_prior import class_softmax
+from graphveil.models.labels.label_prior import Channel, class_softmax
 from graphveil.runtime.late import Tensor, torch
 
 
@@ -46,8 +46,7 @@ from graphveil.runtime.late import Tensor, torch
 class Drop:
     """Noisy labels; without `corrected` they are taken for true ones: plain cross-entropy, hops 0."""
 
-    keep: float
-    flip: float
+    channel: Channel
     p: SparseMatrix | None
     hops: int
     train_nodes: Tensor
@@ -61,22 +60,22 @@ class Drop:
     @property
     def ideal(self) -> float:
         """Accuracy of a perfect model against the noisy labels: the diagonal of T."""
-        return self.keep
+        return self.channel.keep
 
     def loss(self, logits: Tensor) -> Tensor:
         if self.p is None or self.hops == 0:
             clean = class_softmax(logits[self.fit_nodes])
-            return torch.nn.functional.nll_loss(self.channel(clean).log(), self.train_targets)
-        spread = propagate(self.p, class_softmax(logits) * (self.keep - self.flip), self.hops)
+            return torch.nn.functional.nll_loss(self.reported(clean).log(), self.train_targets)
+        spread = propagate(self.p, class_softmax(logits) * self.channel.lean, self.hops)
         here = spread[self.fit_nodes].T.contiguous()
         return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=0).T, self.train_targets)
 
-    def channel(self, clean: Tensor) -> Tensor:
+    def reported(self, clean: Tensor) -> Tensor:
         """Return p(y'|x) = p(y|x) T, never below the smallest positive float; without correction p(y|x)."""
         if not self.corrected:
             return clean.clamp_min(1e-30)
         # With public labels q = 0, and a class of probability 0 would make the loss infinite.
-        return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
+        return (clean * self.channel.lean + self.channel.flip).clamp_min(1e-30)
 
     def train_accuracy(self, logits: Tensor) -> Tensor:
         return _share(logits[self.train_nodes], self.train_labels)
@@ -87,10 +86,10 @@ class Drop:
             none = logits.new_zeros(())
             return none, none, none
         here = logits[self.val_nodes]
-        loss = torch.nn.functional.nll_loss(self.channel(class_softmax(here)).log(), self.val_labels)
+        loss = torch.nn.functional.nll_loss(self.reported(class_softmax(here)).log(), self.val_labels)
         share = _share(here, self.val_labels)
         # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
-        return loss, share, (share.double() - self.flip) / (self.keep - self.flip)
+        return loss, share, (share.double() - self.channel.flip) / self.channel.lean
 
 
 def drop_objective(
@@ -99,10 +98,8 @@ def drop_objective(
     val: Tensor,
     p: SparseMatrix | None,
     hops: int,
+    channel: Channel,
     *,
-    classes: int,
-    keep: float,
-    flip: float,
     corrected: bool = True,
     spread: Tensor | None = None,
     engine: Engine = LOCAL,
@@ -112,8 +109,8 @@ def drop_objective(
     Args:
         p: the propagation matrix [n, n], None where hops is 0.
         hops: K.
-        keep, flip: probabilities of randomized response to keep a label, and of each other class.
-        corrected: whether the loss knows of them; without, K is 0.
+        channel: what the labels went through.
+        corrected: whether the loss knows of it; without, K is 0.
         spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
@@ -121,13 +118,13 @@ def drop_objective(
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
         mass = propagate(
-            p, label_matrix(labels, train | val if spread is None else spread, classes), hops, engine=engine
+            p, label_matrix(labels, train | val if spread is None else spread, channel.classes), hops, engine=engine
         )[train_nodes]
         # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
     nodes = (train_nodes, targets, labels[train_nodes], fit_nodes, val_nodes, labels[val_nodes])
-    return Drop(keep, flip, p, hops, *nodes, corrected)
+    return Drop(channel, p, hops, *nodes, corrected)
 
 
 def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:

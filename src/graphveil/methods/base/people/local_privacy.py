@@ -19,6 +19,7 @@ from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
 from graphveil.methods.base.people.account import repeat_assumptions
 from graphveil.methods.base.people.people import times_paid
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
@@ -86,10 +87,9 @@ class LocalPrivacy:
             return PublicLabels(classes=classes)
         return RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
 
-    def channel(self, classes: int) -> tuple[float, float]:
-        """Return (p, q): the probabilities that a label is kept, and that it becomes a given other class."""
+    def channel(self, classes: int) -> Channel:
         mechanism = self.labels(classes)
-        return mechanism.keep, mechanism.flip
+        return Channel(classes, mechanism.keep, mechanism.flip)
 
     def open_ledger(self, queries: int = 0) -> Ledger:
         """Return an empty ledger of features and labels; `queries` predictions may ask for features again."""

@@ -23,6 +23,7 @@ from graphveil.mechanisms.question import Question
 from graphveil.methods.base.people.account import Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.models import structure_for
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor, torch
 
@@ -129,15 +130,15 @@ class LocalReports:
         return self.train | self.val
 
     @property
-    def channel(self) -> tuple[float, float]:
-        """(p, q): the probabilities that a label is the true one, and that it is a given other one."""
+    def channel(self) -> Channel:
+        """What true labels went through."""
         classes = len(self.schema.classes)
-        keep, flip = self.privacy.channel(classes)
+        own = self.privacy.channel(classes)
         if self.origin is None:
-            return keep, flip
+            return own
         # Two channels one after the other: what is reported here was already random when it was published.
-        true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
-        return true, (1 - true) / (classes - 1)
+        true = own.keep * self.origin.keep + (classes - 1) * own.flip * self.origin.flip
+        return Channel(classes, true, (1 - true) / (classes - 1))
 
 
 @dataclass(frozen=True)

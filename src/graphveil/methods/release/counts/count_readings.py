@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
@@ -35,7 +34,7 @@ from graphveil.methods.curator.class_sums import LEAST
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.release.public_part import PublicPart, neighbour_sums, public_part_of
 from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
-from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
 
@@ -117,7 +116,7 @@ def read_network(
     published = _Published(released, domain, reports, labels, noisy, settings)
     free = published.public()
     both = [torch.log_softmax(logits, dim=1), *published.networks(), *published.sums(), *free]
-    judge = _Judge(judges, log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values[judges]].T)
+    judge = _Judge(judges, labels.channel.logs[:, labels.values[judges]].T)
     better, public = judge.better(both, free), judge.pooled(free)
     return NetworkReading(public if better is None else better, public, better is not None)
 
@@ -151,7 +150,7 @@ class _Published:
     def part(self) -> PublicPart | None:
         """Public edges, features and labels; None where features or labels went through noise."""
         labels = self.labels
-        if self.domain is None or self.noisy or labels.keep < 1:
+        if self.domain is None or self.noisy or labels.channel.keep < 1:
             return None
         labelled = labels.values >= 0
         split = Split(labels.train & labelled, labels.val & labelled, ~labels.train & ~labels.val)
@@ -169,9 +168,8 @@ class _Published:
         if self.part is not None:
             return self.part.opinions
         labels = self.labels
-        channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
         values, settings = torch.where(labels.train | labels.val, labels.values, -1), self.settings
-        read = read_labels(self.public_edges, values, **channel, seed=settings.seed, device=settings.device)
+        read = read_labels(self.public_edges, values, labels.channel, seed=settings.seed, device=settings.device)
         unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
         # Nobody who validates judges an opinion that has heard them.
         opinions = [torch.where(labels.val[:, None], unheard, alone)]
@@ -218,4 +216,4 @@ def _stacked(opinions: list[Tensor], first: Sequence[float] | None = None) -> tu
 
 def _judge_of(public: PublicPart) -> _Judge:
     people = public.people
-    return _Judge(people.val, log_channel(people.classes, 1.0, 0.0)[:, people.labels[people.val]].T)
+    return _Judge(people.val, Channel(people.classes).logs[:, people.labels[people.val]].T)
