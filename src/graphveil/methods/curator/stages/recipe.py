@@ -209,8 +209,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self.published, self.pool = published, pool
         return self
 
-    def collect(self, graph: Graph, **how: Any) -> Published:
-        return self.publish(graph, **how)
+    collect = publish
 
     def train(
         self, collected: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
