@@ -22,10 +22,10 @@ from typing import Any
 from graphveil.attacks.catalogue import SHADOW, Target, attack
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import GraphveilError
+from graphveil.files.serial import to_json
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.base.files import to_json
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "gcn": ("gcn", {}),

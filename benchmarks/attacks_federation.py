@@ -21,9 +21,9 @@ from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_fe
 from graphveil.attacks.result import AttackResult
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.simulation import head_of, partition_graph
+from graphveil.files.serial import to_json
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.base.files import to_json
 
 OPEN: dict[str, Any] = {"epsilon": math.inf, "epsilon_y": math.inf}
 HIDDEN: dict[str, Any] = {"epsilon": 8.0, "epsilon_y": 2.0}

@@ -14,8 +14,9 @@ from graphveil.attacks.result import judge
 from graphveil.cli import main
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.files.serial import sealed, to_json
+from graphveil.files.writing import write_text
 from graphveil.reports.attacks.files import PLAIN
-from graphveil.reports.base.files import sealed, to_json, write_text
 from tests.cli.conftest import Terminal
 from tests.reports import made
 

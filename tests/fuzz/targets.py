@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli import main
-from graphveil.reports.base.files import sealed
+from graphveil.files.serial import sealed
 from tests.fuzz.mutate import NUMBERS, WORDS, mutate
 from tests.fuzz.published import published_targets
 from tests.fuzz.stored import model_targets, stored_targets

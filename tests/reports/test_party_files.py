@@ -11,7 +11,7 @@ import pytest
 from graphveil.errors import ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.reports.base.files import to_json
+from graphveil.files.serial import to_json
 from graphveil.reports.base.parts import writing_part
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.rewrite import rewrite

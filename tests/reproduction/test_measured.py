@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from graphveil.files.serial import json_safe
 from graphveil.methods.runs.intervals import Interval
-from graphveil.reports.base.files import json_safe
 from graphveil.reproduction.exhibit import Cost, Price, Run
 
 RUNS = (

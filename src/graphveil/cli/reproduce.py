@@ -100,8 +100,8 @@ def reproduce(
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.files.outputs import new_output
+    from graphveil.files.serial import json_safe, to_json
     from graphveil.graphs import load_plain
-    from graphveil.reports.base.files import json_safe, to_json
     from graphveil.reproduction import table as tables
 
     run_options, default = {"reproducible_noise": reproducible_noise}, Path("runs") / f"reproduce-{exhibit.id}"

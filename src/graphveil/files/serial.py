@@ -5,11 +5,17 @@ Not `tomli-w`, which breaks every list over several lines; not PyYAML: cards wri
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import ModelFileError
+
+_SEAL: Final = "sha256"
 
 
 def number_to_json(value: float) -> float | str | None:
@@ -37,6 +43,29 @@ def to_json(value: object, *, indent: int | None = None) -> str:
         indent: spaces a level; None writes one line.
     """
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """Return the text of a file that carries a hash of what it holds: an edit is noticed, a forger is not."""
+    # The hash is of the values and not of the text: indentation may change with a version, what was found may not.
+    return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
+
+
+def unsealed(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """Return what `sealed` was given.
+
+    Args:
+        file: for the ModelFileError, where it was changed.
+    """
+    plain = {name: value for name, value in content.items() if name != _SEAL}
+    if content.get(_SEAL) != _hash(plain):
+        remedy = "put the file back as it was written, or remove it to have it made again"
+        raise ModelFileError("was changed since it was written", where=str(file), remedy=remedy)
+    return plain
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_json(content).encode("utf-8", "replace")).hexdigest()
 
 
 def toml_value(value: object) -> str:

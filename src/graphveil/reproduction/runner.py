@@ -16,10 +16,11 @@ import numpy as np
 from graphveil.errors import InputError, MissingDataError, UsedPathError
 from graphveil.files.outputs import Output
 from graphveil.files.reading import read_made_object
+from graphveil.files.serial import json_safe, sealed, to_json, unsealed
+from graphveil.files.writing import refuse_used_folder
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import Randomness
-from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reproduction.exhibit import Entry, Exhibit, Price, Run
 from graphveil.runtime.progress import ProgressCallback
 

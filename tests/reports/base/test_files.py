@@ -13,27 +13,28 @@ import pytest
 import torch
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.files import serial
+from graphveil.files.serial import to_json
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.reports.base import files, predictions
-from graphveil.reports.base.files import to_json
+from graphveil.reports.base import predictions
 from graphveil.reports.base.record import RunRecord, interval_from_dict
 from tests.reports import made
 
 
 def test_json_never_holds_a_literal_that_json_lacks() -> None:
-    text = files.to_json({"a": math.inf, "b": [-math.inf, math.nan], "c": {"d": (1, 2.5)}, 3: "x"})
+    text = serial.to_json({"a": math.inf, "b": [-math.inf, math.nan], "c": {"d": (1, 2.5)}, 3: "x"})
     assert json.loads(text) == {"a": "inf", "b": ["-inf", None], "c": {"d": [1, 2.5]}, "3": "x"}
 
 
 def test_a_sealed_file_that_was_edited_is_noticed() -> None:
     whole = {"a": 1.0, "b": {"c": [math.inf, "x"]}}
-    content = json.loads(files.sealed(whole))
-    assert files.unsealed(content, Path("f")) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
+    content = json.loads(serial.sealed(whole))
+    assert serial.unsealed(content, Path("f")) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
     bare = {name: value for name, value in content.items() if name != "sha256"}
     for changed in ({**content, "a": 2.0}, {**content, "new": 1}, bare):
         with pytest.raises(ModelFileError, match="was changed since it was written"):
-            files.unsealed(changed, Path("f"))
+            serial.unsealed(changed, Path("f"))
 
 
 # ---- the record of a run as a value and as JSON ----

@@ -14,8 +14,8 @@ import pytest
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.files.outputs import Output
+from graphveil.files.serial import sealed
 from graphveil.graphs import social_graph
-from graphveil.reports.base.files import sealed
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
 from graphveil.reports.compare.cells import (

@@ -12,8 +12,8 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Member, Setting
+from graphveil.files.serial import to_json
 from graphveil.reports.attacks.run import keep
-from graphveil.reports.base.files import to_json
 from graphveil.reports.federation.card import OUTCOME, is_party, rewrite_party
 from graphveil.reports.rewrite import has_pages, rewrite
 from tests.reports.base.test_card import result

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil.files.serial import json_safe
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.base.files import json_safe
 from graphveil.reports.base.text import printable
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.words import nearest

@@ -177,7 +177,7 @@ def compare_runs(runs: Runs, out: RunsOut = None, as_json: options.Json = False)
     """Compare finished runs, releases and federations, with the attacks made on them."""
     from graphveil.cli.compare import screens
     from graphveil.files.outputs import new_output
-    from graphveil.reports.base.files import new_folder
+    from graphveil.files.writing import new_folder
     from graphveil.reports.compare import table
     from graphveil.reports.compare.finished import finished
     from graphveil.reports.compare.folder import write

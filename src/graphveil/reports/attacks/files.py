@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from graphveil.errors import ModelFileError
 from graphveil.files.reading import read_json
+from graphveil.files.serial import unsealed
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.card import Command, Paragraph, Points, Row, Section, Table
-from graphveil.reports.base.files import unsealed
 from graphveil.reports.base.text import percent
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import as_it_is, published_edges, with_public_edges
 from graphveil.errors import InputError, WriteError
 from graphveil.files.outputs import Output, Say, locked_folder
-from graphveil.files.writing import writing
+from graphveil.files.serial import sealed
+from graphveil.files.writing import new_folder, write_bytes, writing
 from graphveil.graphs import Graph, Split, load_plain
 from graphveil.graphs.value.splits import apart, keeps_apart
 from graphveil.methods import load_method
@@ -31,7 +32,6 @@ from graphveil.reports.attacks.figure import attack_figure, image_figure
 from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.base.card import pages
 from graphveil.reports.base.figures import png, svg
-from graphveil.reports.base.files import new_folder, sealed, write_bytes
 from graphveil.reports.base.parts import OWN, public_part, write_with_mode
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.releases.card import read_lift, release_card

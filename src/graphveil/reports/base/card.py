@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Protocol
 
 from markupsafe import Markup
 
+from graphveil.files.writing import write_text
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text
 from graphveil.reports.base.drawing import picture_svg
-from graphveil.reports.base.files import write_text
 from graphveil.reports.base.parties import Parties, State
 from graphveil.reports.base.templating import rendered
 

@@ -21,13 +21,13 @@ from typing import Any, Final
 
 from graphveil.errors import GraphveilError, ModelFileError
 from graphveil.files.reading import read_json
-from graphveil.files.writing import partial_folder
+from graphveil.files.serial import to_json
+from graphveil.files.writing import partial_folder, write_bytes
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.storage import DIGESTS, read_method, save_method
 from graphveil.methods.base.storage import FILE as MODEL
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.reports.base.files import to_json, write_bytes
 
 PUBLIC: Final = "public"
 LEDGER, GUARANTEE, ABOUT = "ledger.json", "guarantee.json", "about.json"

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from graphveil.errors import InputError, UsedPathError
 from graphveil.files.outputs import Output
 from graphveil.files.reading import read_made_object, read_text
+from graphveil.files.serial import json_safe, sealed, to_json, unsealed
+from graphveil.files.writing import refuse_used_folder
 from graphveil.graphs import Graph
 from graphveil.graphs.value.value import fingerprint
-from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reports.base.parts import require_paid, require_sum
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name

@@ -11,6 +11,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from graphveil.files.serial import to_json
+from graphveil.files.writing import write_bytes, write_text
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import card as cards
@@ -18,7 +20,6 @@ from graphveil.reports.base import figures, trust
 from graphveil.reports.base.card import Paragraph, Points, Section
 from graphveil.reports.base.charts import Chart, Charts, Line
 from graphveil.reports.base.figures import COLOURS, INK, MARKERS, clean, drawable
-from graphveil.reports.base.files import to_json, write_bytes, write_text
 from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.base.words import measured
 from graphveil.reports.compare import table

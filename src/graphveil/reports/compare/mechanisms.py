@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
+from graphveil.files.serial import to_json
+from graphveil.files.writing import new_folder, write_bytes, write_text
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import figures
 from graphveil.reports.base.figures import BLUE, GREY, INK, clean
-from graphveil.reports.base.files import new_folder, to_json, write_bytes, write_text
 from graphveil.runtime.words import count_of
 
 

@@ -29,6 +29,8 @@ from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.simulation import head_of, partition_graph
+from graphveil.files.serial import to_json
+from graphveil.files.writing import new_folder, write_bytes, write_text
 from graphveil.graphs import Graph
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.controls import hits
@@ -37,7 +39,6 @@ from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.figures import BLUE, GREY, INK, ORANGE, clean, png, svg
-from graphveil.reports.base.files import new_folder, to_json, write_bytes, write_text
 from graphveil.reports.base.text import percent, points
 from graphveil.reports.base.words import lift_interval
 from graphveil.runtime.progress import Progress, ProgressCallback

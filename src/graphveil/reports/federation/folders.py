@@ -40,14 +40,13 @@ from graphveil.federation.crypto.keys import (
 from graphveil.federation.simulation import feature_parts, vertical_partition
 from graphveil.files.columns import width_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
-from graphveil.files.writing import writing
+from graphveil.files.writing import new_folder, write_bytes, write_text, writing
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.graphs.tables.write import write_folder
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.graphs.value.schema import PRIVATE_PARTS
-from graphveil.reports.base.files import new_folder, write_bytes, write_text
 from graphveil.reports.federation.review import PREVIOUS, agreement_in, require_reviewed
 from graphveil.runtime.checks import KINDS
 

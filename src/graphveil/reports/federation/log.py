@@ -29,8 +29,8 @@ from graphveil.federation.crypto.keys import Identity
 from graphveil.federation.transport.session import Message
 from graphveil.files.outputs import Say
 from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_text, require_lines
+from graphveil.files.serial import to_json
 from graphveil.files.writing import writing
-from graphveil.reports.base.files import to_json
 from graphveil.runtime.checks import is_number
 
 #: Paid for by the labels' own epsilon, once.

@@ -23,10 +23,10 @@ from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.files.outputs import Output, Say
-from graphveil.files.writing import new_folder
+from graphveil.files.serial import to_json
+from graphveil.files.writing import new_folder, write_text
 from graphveil.methods.runs.intervals import interval
 from graphveil.reports.base.card import HTML, MARKDOWN
-from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, METRICS, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME

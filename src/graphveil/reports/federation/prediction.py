@@ -20,8 +20,8 @@ from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.modes.programs import prediction_traffic, programs_of
 from graphveil.federation.predicting import PREDICTIONS, Predicted
 from graphveil.federation.transport.line import Line
+from graphveil.files.serial import to_json
 from graphveil.reports.base.card import HTML, MARKDOWN
-from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import PREDICTED, rewrite_party
 from graphveil.reports.federation.earlier import put_aside

@@ -20,9 +20,9 @@ from graphveil.federation.core.messages import KINDS, LABELS
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import fingerprint_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
-from graphveil.files.serial import toml_lines
+from graphveil.files.serial import to_json, toml_lines
+from graphveil.files.writing import write_text
 from graphveil.graphs.declared.column_declaration import declared_columns
-from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.federation.plan import priced
 
 REVIEWED, PREVIOUS = "reviewed.json", "agreement.previous.toml"

@@ -19,7 +19,8 @@ from graphveil.federation.core.messages import KINDS
 from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.predicting import PREDICTIONS
 from graphveil.files.reading import read_json
-from graphveil.reports.base.files import to_json, write_text
+from graphveil.files.serial import to_json
+from graphveil.files.writing import write_text
 from graphveil.reports.federation.card import OUTCOME
 from graphveil.reports.federation.log import TRANSCRIPT, Log, by_kind, is_price, read_log
 from graphveil.reports.federation.plan import draft

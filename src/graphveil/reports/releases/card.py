@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import DataError, InputError
 from graphveil.files.reading import read_json
+from graphveil.files.serial import to_json
+from graphveil.files.writing import write_text
 from graphveil.graphs import Graph
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.attacks.files import NONE, AttackResults, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
-from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.card import results

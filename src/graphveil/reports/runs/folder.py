@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from graphveil.errors import GraphveilError, InputError, ModelFileError
 from graphveil.files.outputs import Output, Say
 from graphveil.files.reading import read_json, read_json_lines
-from graphveil.files.serial import toml_value
-from graphveil.files.writing import room_for
+from graphveil.files.serial import to_json, toml_value
+from graphveil.files.writing import new_folder, room_for, write_text
 from graphveil.methods.registry import files_of
 from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger
@@ -39,7 +39,6 @@ from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reports.attacks.files import read_attacks
 from graphveil.reports.base import parts
 from graphveil.reports.base.card import pages, read_as_is
-from graphveil.reports.base.files import new_folder, to_json, write_text
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.runs.card import About, digest_key, public_card, run_card

@@ -17,8 +17,8 @@ from typing import IO, Any, Final
 from graphveil.errors import ModelFileError, UsedPathError, WriteError
 from graphveil.files.outputs import Output, Say
 from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
-from graphveil.files.writing import Room, writing
-from graphveil.reports.base.files import refuse_used_folder, to_json
+from graphveil.files.serial import to_json
+from graphveil.files.writing import Room, refuse_used_folder, writing
 from graphveil.runtime.words import count_of
 
 _FIRST: Final = "0" * 64
