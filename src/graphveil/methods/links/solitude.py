@@ -36,7 +36,7 @@ from graphveil.methods.base.network.network import (
     train_network,
 )
 from graphveil.methods.base.people.account import Account, restored_account
-from graphveil.methods.base.people.asking import ask, read_people, require_source, save_people
+from graphveil.methods.base.people.asking import read_people, rows_of_everybody, save_people
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
@@ -359,29 +359,19 @@ class Solitude(ListsEstimator[FittedGraph]):
         self, graph: Graph, randomness: Randomness | None, people: Identity | None, engine: Engine
     ) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
-        fitted, group = self.result, people_key(graph)
-        identified = self.records.find(graph, people, group, self.account.ledger)
-        if identified is not None and not bool(identified.new.any()):
-            self._note(identified.basis if people == "same" else None)
-            return self.records.take(identified.rows)["answers"]
-        source = require_source(randomness, "private reports")
+        schema = self.result.schema
 
         def spends(count: int) -> list[Spend]:
-            priced = spends_of(self.privacy, self.links, fitted.schema, count)
             # People who are only predicted send no label.
-            return [spend for spend in priced if spend.unit != "labels"]
+            return [spend for spend in spends_of(self.privacy, self.links, schema, count) if spend.unit != "labels"]
 
-        def read(mask: Tensor) -> dict[str, Tensor]:
-            # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
-            self._note(None, source.void)
+        def read(mask: Tensor, source: Randomness) -> dict[str, Tensor]:
             how: dict[str, Any] = {"randomness": source, "engine": engine}
             sent = randomize_new_people(among(graph, mask), self.privacy, self.links, **how)
             return {"answers": self._answers(sent, engine)}
 
-        self.records, everybody = ask(
-            self.account, self.records, graph, identified, spends, read, group=group, queries=self.queries
-        )
-        return everybody["answers"]
+        how: dict[str, Any] = {"randomness": randomness, "group": people_key(graph), "what": "private reports"}
+        return rows_of_everybody(self, graph, people, spends, read, **how)["answers"]
 
     def _answers(self, released: LinkReports, engine: Engine) -> Tensor:
         fitted = self.result
@@ -390,11 +380,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         built = self._built(fitted.schema)
         logits = apply_network(fitted.network, features, offset, topology, self.settings, **built, engine=engine)
         return torch.softmax(logits, dim=1)
-
-    def _note(self, fact: Assumption | None, void: str | None = None) -> None:
-        fitted = self.result
-        notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
-        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
 class _Denoised(Solitude):

@@ -48,13 +48,13 @@ from graphveil.methods.base.network.network import (
 )
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import (
-    ask,
     handed_in,
+    note,
     randomize_features,
     read_people,
     reports_from,
     require_reports_for,
-    require_source,
+    rows_of_everybody,
     save_people,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
@@ -74,7 +74,7 @@ from graphveil.methods.local.fitted import Fitted
 from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
-from graphveil.privacy import Assumption, Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.statement.texts import assumption_of
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, nn, torch
@@ -413,39 +413,23 @@ class LPGNN(ReportsEstimator[Fitted]):
         self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None, engine: Engine
     ) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
-        fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
-        group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        identified = self.records.find(graph, people, group, self.account.ledger)
-        if identified is not None and not bool(identified.new.any()):
-            self._note(identified.basis if people == "same" else None)
-            return reports_from(self.records.take(identified.rows))
-        source = require_source(randomness, "private features")
-        spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
+        schema, group = self.result.schema, f"{graph.schema.name}, {topology.num_nodes} nodes, {topology.fingerprint}"
+        spends = [spend for spend in self.privacy.spends(schema) if spend.unit == "features"]
 
-        def read(new: Tensor) -> dict[str, Tensor]:
-            # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
-            self._note(None, source.void)
-            mechanism = self.privacy.features(fitted.schema)
+        def read(new: Tensor, source: Randomness) -> dict[str, Tensor]:
+            mechanism = self.privacy.features(schema)
             return _sent(randomize_features(graph, mechanism, new, randomness=source, engine=engine))
 
-        self.records, everybody = ask(
-            self.account, self.records, graph, identified, lambda _: spends, read, group=group, queries=self.queries
-        )
-        return reports_from(everybody)
+        how: dict[str, Any] = {"randomness": randomness, "group": group, "what": "private features"}
+        return reports_from(rows_of_everybody(self, graph, people, lambda _: spends, read, **how))
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
         name, mechanism = graph.schema.name, self.privacy.features(self.result.schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
         # Reports of our own collection need no assumption; of others nobody here can say how they were made.
-        self._note(None if reports.digest in self.account.collections else handed_in(name), reports.void)
+        note(self, None if reports.digest in self.account.collections else handed_in(name), reports.void)
         return reports.features
-
-    def _note(self, fact: Assumption | None, void: str | None = None) -> None:
-        """Keep what the guarantee leans on from now on."""
-        fitted = self.result
-        notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
-        self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
 def _sent(reports: object) -> dict[str, Tensor]:

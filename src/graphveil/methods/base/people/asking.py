@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
@@ -15,7 +16,7 @@ from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import Account
-from graphveil.methods.base.people.people import BY_ID, Identified, Records, pay_again, pay_as_new
+from graphveil.methods.base.people.people import BY_ID, Identified, Identity, Records, pay_again, pay_as_new
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.storage import read_answers, restoring, save_answers
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
@@ -52,37 +53,65 @@ def pay_for(
     return paid, own
 
 
-def ask(
-    account: Account,
-    records: Records,
+class Asking(Protocol):
+    """A fitted method that keeps what people sent or were answered, and has room for asking again."""
+
+    account: Account
+    records: Records
+    queries: int
+    _fitted: Any
+
+
+def note(method: Asking, fact: Assumption | None, void: str | None = None) -> None:
+    """Keep what the guarantee leans on from now on."""
+    fitted = method._fitted
+    notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
+    method._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+def rows_of_everybody(
+    method: Asking,
     graph: Graph,
-    people: Identified | None,
+    people: Identity | None,
     spends: Callable[[int], Sequence[Spend]],
-    read: Callable[[Tensor], dict[str, Tensor]],
+    read: Callable[[Tensor, Randomness], dict[str, Tensor]],
     *,
+    randomness: Randomness | None,
     group: str,
-    queries: int,
-) -> tuple[Records, dict[str, Tensor]]:
-    """Ask those of a graph's people who have not reported, once they have paid.
+    what: str,
+) -> dict[str, Tensor]:
+    """Return what a graph's people sent or were answered, rows [n] by name: as it is kept of those who have reported;
+    the others are asked once they have paid. Raises InputError where that takes a source of noise and none was given.
 
     Args:
-        records: what people sent so far, or were answered.
-        people: who of them is known; None: nothing tells, and everybody is asked.
+        people: what the caller says of people without ids.
         spends: takes how many are asked, and returns what one report of each kind costs.
         read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
-        group: a hash that tells the graph from others.
-        queries: how often everybody may be asked again.
-
-    Returns:
-        The records from now on, and rows [n] of everybody, by name.
+        group, what: a hash that tells the graph from others; what people send, in words.
     """
-    new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if people is None else people.new
-    priced, name = spends(int(new.sum())), graph.schema.name
-    own = account.charge(partial(pay_for, people=people, spends=priced, name=name, group=group, queries=queries))
-    sent = read(new)
-    if people is None:
-        return records.add_group(graph, group, sent), sent
-    return records.add_new(people, sent, own), side_by_side(people, records.rows, sent)
+    account, records = method.account, method.records
+    identified = records.find(graph, people, group, account.ledger)
+    if identified is not None and not bool(identified.new.any()):
+        note(method, identified.basis if people == "same" else None)
+        return records.take(identified.rows)
+    if randomness is None:
+        raise InputError(
+            f"the people of a new graph send {what}, which needs a source of noise",
+            where="predict",
+            remedy="pass randomness=SecureRandomness()",
+        )
+    new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if identified is None else identified.new
+    name, queries = graph.schema.name, method.queries
+    pay = partial(pay_for, people=identified, spends=spends(int(new.sum())), name=name, group=group, queries=queries)
+    own = account.charge(pay)
+    # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
+    note(method, None, randomness.void)
+    sent = read(new, randomness)
+    if identified is None:
+        method.records = records.add_group(graph, group, sent)
+        return sent
+    method.records = records.add_new(identified, sent, own)
+    return side_by_side(identified, records.rows, sent)
 
 
 def randomize_features(
@@ -130,17 +159,6 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
     rows = len(reports.labels)
     if rows != nodes:
         raise InputError(f"{rows} reports for {nodes} nodes", where=name)
-
-
-def require_source(randomness: Randomness | None, what: str) -> Randomness:
-    """Return the source of noise; raises InputError where none was given."""
-    if randomness is None:
-        raise InputError(
-            f"the people of a new graph send {what}, which needs a source of noise",
-            where="predict",
-            remedy="pass randomness=SecureRandomness()",
-        )
-    return randomness
 
 
 def handed_in(name: str) -> Assumption:
