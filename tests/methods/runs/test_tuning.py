@@ -58,14 +58,14 @@ def test_all_trials_together_cost_one_collection(name: str) -> None:
 def test_trials_are_judged_by_released_labels_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 12: once reports are in, no true label decides anything, those of validation nodes included."""
     graph = made.graph()
-    family, results = METHODS[name].load_family(), []
-    real = family.collect
+    kind, results = METHODS[name].load_class(), []
+    real = kind.collect
 
     def once(*rest: Any, **how: Any) -> Any:
         results.append(results[0] if results else real(*rest, **how))
         return results[0]
 
-    monkeypatch.setattr(family, "collect", once)
+    monkeypatch.setattr(kind, "collect", once)
     tuning = tuned(name, graph)
     other = tuned(name, made.changed(graph, y=torch.where(graph.y >= 0, (graph.y + 1) % 3, -1)))
     assert tuning.trials == other.trials and tuning.settings == other.settings

@@ -31,7 +31,7 @@ Controls: TypeAlias = Mapping[str, Control]
 
 #: A family's own estimators, and what they collect.
 E_contra = TypeVar("E_contra", contravariant=True)
-Collected = TypeVar("Collected")
+Collected = TypeVar("Collected", contravariant=True)
 
 
 class Family(Protocol[E_contra, Collected]):
@@ -45,6 +45,7 @@ class Family(Protocol[E_contra, Collected]):
 
     def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
         """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
+        return dict(settled)
 
     def plan(self, name: str, estimator: E_contra, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return what a run would promise and cost; no private value of `graph` is read."""
@@ -72,11 +73,8 @@ class Family(Protocol[E_contra, Collected]):
         """Return what several runs are: a simulation, or splits of one release."""
         return collection_repeats(repeats)
 
-    def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Collected:
-        """Collect or publish once, for several trainings."""
-
-    def train(self, estimator: E_contra, collected: Collected, graph: Graph, *, unheard: bool = False) -> Tensor:
-        """Train on what was collected and return the labels in it [n], as they were released."""
+    def train(self, estimator: E_contra, collected: Collected, *, unheard: bool = False) -> Tensor:
+        """Train on what a method of the family collected and return the labels in it [n], as they were released."""
 
 
 #: The family of a method that is known by name alone.

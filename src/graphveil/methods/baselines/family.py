@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,20 +11,17 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
 from graphveil.methods.base.family import Controls, Family, Plan
-from graphveil.methods.base.people.released import LocalReports, topology_of
+from graphveil.methods.base.people.released import LocalCollection
 from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor
 
 
-class BaselineFamily(Family[PlainNetwork, LocalReports]):
+class BaselineFamily(Family[PlainNetwork, LocalCollection]):
     """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
 
     serves_releases = True
-
-    def used_settings(self, estimator: PlainNetwork, settled: Mapping[str, object]) -> dict[str, Any]:
-        return dict(settled)
 
     def plan(
         self, name: str, estimator: PlainNetwork, graph: Graph | GraphParts, settled: Mapping[str, object]
@@ -70,13 +66,9 @@ class BaselineFamily(Family[PlainNetwork, LocalReports]):
     def repeats_note(self, estimator: PlainNetwork, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
-    def collect(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
-        reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
-        return reports
-
-    def train(self, estimator: PlainNetwork, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
-        estimator.fit_reports(collected, topology_of(graph))
-        return collected.labels
+    def train(self, estimator: PlainNetwork, collected: LocalCollection, *, unheard: bool = False) -> Tensor:
+        estimator.train(collected)
+        return collected.reports.labels
 
 
 BASELINES = BaselineFamily()

@@ -54,9 +54,6 @@ class CuratorFamily(Family[Any, Any]):
 
     serves_releases = False
 
-    def used_settings(self, estimator: CuratorEstimator, settled: Mapping[str, object]) -> dict[str, Any]:
-        return dict(settled)
-
     def plan(
         self, name: str, estimator: CuratorEstimator, graph: Graph | GraphParts, settled: Mapping[str, object]
     ) -> Plan:
@@ -138,10 +135,7 @@ class CuratorFamily(Family[Any, Any]):
         warned = f"{name} declares {open_parts} private: NOT protected here, the model may show them"
         return (warned, *notes) if open_parts else notes
 
-    def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
-        return estimator.collect(graph, split=split, randomness=randomness)
-
-    def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: CuratorEstimator, collected: Any, *, unheard: bool = False) -> Tensor:
         estimator.train(collected)
         return torch.as_tensor(collected.people.labels)
 

@@ -219,15 +219,9 @@ class LinkFamily(Family[Any, LinkReports]):
         beside = (comparison_of(estimator),) if controlled and lists is not None else ()
         return (*used, *(() if lists is None else lists.advice), *beside)
 
-    def collect(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LinkReports:
-        reports: LinkReports = estimator.randomize(graph, split=split, randomness=randomness)
-        return reports
-
-    def train(self, estimator: LinkMethod, collected: LinkReports, graph: Graph, *, unheard: bool = False) -> Tensor:
-        if estimator.trains_network:
-            estimator.fit_reports(collected, unheard=unheard)
-        else:
-            estimator.fit_reports(collected)
+    def train(self, estimator: LinkMethod, collected: LinkReports, *, unheard: bool = False) -> Tensor:
+        how = {"unheard": unheard} if estimator.trains_network else {}
+        estimator.fit_reports(collected, **how)
         return torch.as_tensor(collected.people.labels)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
@@ -17,7 +16,7 @@ from graphveil.methods.base.cost import Propagation, network_cost, propagation_o
 from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
-from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
+from graphveil.methods.base.people.released import LocalCollection, require_public_edges
 from graphveil.methods.local.label_pool import FOLDS, MOST_WORK, NETWORK_WORK, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.local.question import QuestionPrivacy
@@ -27,14 +26,13 @@ from graphveil.runtime.late import Tensor
 
 if TYPE_CHECKING:
     from graphveil.methods.local.controls import LocalMethod
-    from graphveil.methods.local.lpgnn import LPGNN
 
 
 #: What methods of labels alone take beside budgets.
 _OF_POOLS = ("question", "statistics", "start")
 
 
-class LocalFamily(Family["LocalMethod", LocalReports]):
+class LocalFamily(Family["LocalMethod", LocalCollection]):
     """See `base.family.Family`. What trains networks to compare with is imported where it is called: a plan trains
     none.
     """
@@ -102,19 +100,10 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
     def repeats_note(self, estimator: LocalMethod, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
-    def collect(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
-        return _tunable(estimator).randomize(graph, split=split, randomness=randomness)
-
-    def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
-        _tunable(estimator).fit_reports(collected, topology_of(graph), unheard=unheard)
-        return collected.labels
-
-
-def _tunable(estimator: LocalMethod) -> LPGNN:
-    """Return the method if its settings may be tuned, and refuse one that trains nothing."""
-    if not estimator.trains_network:
-        raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
-    return estimator
+    def train(self, estimator: LocalMethod, collected: LocalCollection, *, unheard: bool = False) -> Tensor:
+        how: dict[str, Any] = {"unheard": unheard} if estimator.trains_network else {}
+        estimator.fit_reports(collected.reports, collected.topology, **how)
+        return collected.reports.labels
 
 
 def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:

@@ -49,9 +49,6 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
 
     serves_releases = True
 
-    def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
-        return dict(settled)
-
     def rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         # What was published has its price already: a rival would need the truth, and pay once more.
         if graph.get("release") is not None:
@@ -73,10 +70,7 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
     def repeats_note(self, estimator: E_contra, repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
-    def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
-        return estimator.collect(graph, split=split, randomness=randomness)
-
-    def train(self, estimator: E_contra, collected: PublishedGraph, graph: Graph, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: E_contra, collected: PublishedGraph, *, unheard: bool = False) -> Tensor:
         estimator.train(collected)
         return torch.as_tensor(collected.graph.y)
 

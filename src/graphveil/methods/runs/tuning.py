@@ -28,6 +28,7 @@ from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.value.value import fingerprint
 from graphveil.methods.base.network.network import UnreachedError
 from graphveil.methods.base.people.people import shared_ids
+from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.privacy import Randomness, assume
@@ -130,20 +131,22 @@ def tune(
     family = METHODS[name].load_family()
     # None that is tried is needed: trials differ only in settings that nothing sent depends on.
     sender = build_method(name, settings, classes, seed=seed, device=device)
-    reports = family.collect(sender, graph, split, randomness=randomness)
+    if not tunable(sender.name):  # not the method that was named: of all that was to be sent, a label is left
+        raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
+    collected = sender.collect(graph, split=split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
     unreached: UnreachedError | None = None
     for number, candidate in enumerate(proposed, start=1):
         method = build_method(name, {**settings, **candidate}, classes, seed=seed, device=device)
         try:
-            labels = family.train(method, reports, graph, unheard=True)
+            labels = family.train(method, collected, unheard=True)
         except UnreachedError as error:
             # Training nodes hear nobody over these hops; the reports that were paid for serve the other trials.
             unreached = error
             proposed.tell(0.0)
             continue
         # Against what was released: true validation labels would be a query in every trial.
-        score = min(float((method.predict() == labels)[split.val].float().mean()), _most(reports))
+        score = min(float((method.predict() == labels)[split.val].float().mean()), _most(collected))
         proposed.tell(score)
         fitted.append((Trial(candidate, score), method))
         if progress is not None:
@@ -152,17 +155,17 @@ def tune(
         raise unreached
     # Validation labels were released, so choosing by them is post-processing, however many trials there are.
     best, chosen = max(fitted, key=lambda pair: pair[0].score)
-    if _most(reports) < 1.0:
-        family.train(chosen, reports, graph)
+    if _most(collected) < 1.0:
+        family.train(chosen, collected)
     how = f"tuned on one collection in each run, {trials_words(len(fitted), sampler)}: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
     return Tuned(chosen, best.settings, tuple(trial for trial, _ in fitted), how, met)
 
 
-def _most(reports: Any) -> float:
+def _most(collected: Any) -> float:
     """Return the share of noisy validation labels that a perfect model meets; to meet more is luck, or a leak."""
-    people = getattr(reports, "people", reports)
-    return float(people.channel.keep) if hasattr(people, "channel") else 1.0
+    reports = getattr(collected, "reports", None) or getattr(collected, "people", None)
+    return float(reports.channel.keep) if isinstance(reports, LocalReports) else 1.0
 
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.
