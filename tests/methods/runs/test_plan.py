@@ -16,9 +16,9 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, load_graph
 from graphveil.graphs.value.parts import SparseRows
 from graphveil.methods import METHODS
+from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.methods.base.family import Plan
 from graphveil.methods.base.method import BASELINE
-from graphveil.methods.curator.plan import ASSUMED_DEGREE
 from graphveil.methods.links.family import LinkPlan
 from graphveil.methods.local.entries import LEAST_FEATURE_EPSILON, SATURATED, advised_split
 from graphveil.methods.registry import plan

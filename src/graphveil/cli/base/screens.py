@@ -213,7 +213,7 @@ def _noise(plan: LocalPlan) -> list[RenderableType]:
 
 def _sums(plan: CuratorPlan) -> list[RenderableType]:
     """The noise that a curator adds to each sum over neighbours and to each private training."""
-    from graphveil.methods.curator.plan import ASSUMED_DEGREE
+    from graphveil.methods.base.cost import ASSUMED_DEGREE
 
     lines = []
     for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):

@@ -21,7 +21,7 @@ from graphveil.training import fastest_threads
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
-#: True entries of a list that cost is planned for, where the true ones are private.
+#: Neighbours of a node that cost and noise are planned for, where the true ones are private.
 ASSUMED_DEGREE = 10.0
 #: More entries than this are not timed but extrapolated.
 MOST_TIMED = 2_000_000

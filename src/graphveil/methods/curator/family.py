@@ -19,9 +19,7 @@ import numpy as np
 from graphveil import models
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.load import is_name
-from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.base.cost import BASE_MEMORY_MB
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Method
@@ -57,22 +55,7 @@ class CuratorFamily(Family[Any, Any]):
     def plan(
         self, name: str, estimator: CuratorEstimator, graph: Graph | GraphParts, settled: Mapping[str, object]
     ) -> Plan:
-        """Return the plan; of `graph`, schema and number of nodes are looked at."""
-        schema, privacy = graph.schema, estimator.privacy
-        require_one_label(graph)
-        figures = curator_plan(estimator, schema, int(graph.num_nodes))
-        return Plan(
-            method=name,
-            data=schema.name,
-            settings=settled,
-            guarantee=privacy.guarantee(schema, edges=estimator.reads_edges),
-            epsilon={privacy.unit_name(schema): privacy.epsilon},
-            seconds=figures.seconds,
-            memory_mb=BASE_MEMORY_MB + figures.memory_mb,
-            report_bytes=0.0,
-            advice=figures.advice,
-            figures=figures,
-        )
+        return curator_plan(name, estimator, graph, settled)
 
     def controls(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         if estimator.counts_classes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -16,9 +16,12 @@ import graphveil
 from graphveil.errors import WriteError
 from graphveil.files.reading import read_json
 from graphveil.files.writing import write_text
-from graphveil.graphs import GraphSchema
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.named.root import user_cache
-from graphveil.methods.base.family import spelled
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.methods.base.cost import ASSUMED_DEGREE, BASE_MEMORY_MB
+from graphveil.methods.base.family import Plan, spelled
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy import ChangedSamples
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
 
 #: What they have not in common is told by `reads_edges` and `counts_classes`.
 CuratorEstimator: TypeAlias = "StagedEstimator | DPMLP | ClassSums"
-#: Neighbours of a node that noise is compared with, where degrees are private.
-ASSUMED_DEGREE = 10.0
 #: Eight operations forwards and backwards, at 4e9 a second: one core.
 _SECONDS_A_WEIGHT = 8 / 4e9
 #: What the first training of a process adds, an epoch of a network whatever its rows, a row's number in a layer, and a
@@ -43,19 +44,15 @@ _SECONDS_TO_START, _SECONDS_AN_EPOCH, _SECONDS_A_NUMBER, _SECONDS_A_STEP = 0.7, 
 
 @dataclass(frozen=True)
 class CuratorPlan:
-    """The noise of a run and what to do about it.
+    """The noise of a run.
 
     Attributes:
         noise: see `privacy.Noise`.
         per_node: noise beside the longest sum of ASSUMED_DEGREE neighbours at each hop: 1 is as large.
-        seconds, memory_mb, advice: of one training; beside what is loaded; what to look at before running.
     """
 
     noise: Noise
     per_node: tuple[float, ...]
-    seconds: float
-    memory_mb: float
-    advice: tuple[str, ...]
     section = "curator"
 
     def to_json(self) -> dict[str, Any]:
@@ -63,24 +60,39 @@ class CuratorPlan:
         return {"noise": noise, "per_node": list(self.per_node)}
 
 
-def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
-    """Return the plan of a method on a graph of so many nodes, half of which train."""
-    if method.counts_classes:
-        return _plan_of_sums(method, schema, nodes)
+def curator_plan(name: str, method: CuratorEstimator, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
+    """Return the plan of a run; of `graph`, schema and number of nodes are looked at."""
+    schema, nodes, privacy = require_one_label(graph), int(graph.num_nodes), method.privacy
+    noise, columns, seconds, memory = (_cost_of_sums if method.counts_classes else _cost)(method, schema, nodes)
+    longest = ASSUMED_DEGREE * (1 if method.counts_classes else method.w_max)
+    per_node = tuple(sigma * columns**0.5 / longest for sigma in noise.sigmas)
+    further = () if method.counts_classes else _further_advice(method, schema, noise)
+    return Plan(
+        method=name,
+        data=schema.name,
+        settings=settled,
+        guarantee=privacy.guarantee(schema, edges=method.reads_edges),
+        epsilon={privacy.unit_name(schema): privacy.epsilon},
+        seconds=seconds,
+        memory_mb=BASE_MEMORY_MB + memory,
+        report_bytes=0.0,
+        advice=(*_advice(method, nodes, per_node), *further),
+        figures=CuratorPlan(noise, per_node),
+    )
+
+
+def _cost(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> tuple[Noise, int, float, float]:
+    """Return the noise, the columns of a sum, and (seconds, MB) on a graph of so many nodes, half of which train."""
     people, settings = max(1, nodes // 2), cast(CuratorSettings, method.settings)
     noise = _noise(method, schema, people)
-    columns = settings.hidden * (method.hops + 1)
-    longest = ASSUMED_DEGREE * method.w_max
-    per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
     # Counted and not timed: a plan would spend more on the clock than on everything else that it tells.
     if noise.multipliers:
         training = settings.descent("", people).steps * len(method.layers) * _SECONDS_A_STEP
     else:
         numbers = people * settings.hidden * sum(method.layers)
         training = settings.epochs * (len(method.layers) * _SECONDS_AN_EPOCH + numbers * _SECONDS_A_NUMBER)
-    advice = (*_advice(method, nodes, per_node), *_further_advice(method, schema, noise))
-    memory = nodes * columns * 4 * 8 / 1e6
-    return CuratorPlan(noise, per_node, _SECONDS_TO_START + training, memory, advice)
+    memory = nodes * settings.hidden * (method.hops + 1) * 4 * 8 / 1e6
+    return noise, settings.hidden, _SECONDS_TO_START + training, memory
 
 
 def _noise(method: CuratorEstimator, schema: GraphSchema, people: int) -> Noise:
@@ -119,14 +131,12 @@ def _further_advice(method: CuratorEstimator, schema: GraphSchema, noise: Noise)
         )
 
 
-def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
+def _cost_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> tuple[Noise, int, float, float]:
     classes, settings = len(schema.classes), method.settings
-    noise = _noise(method, schema, nodes)
-    per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
     # All four experts together take about three times the network on features and sums (Cora, Computers, Caltech36).
     seconds = 3 * settings.epochs * nodes * settings.hidden * (2 * classes + 20) * _SECONDS_A_WEIGHT
     memory = nodes * (settings.hidden * 8 + classes * 12) * 4 / 1e6
-    return CuratorPlan(noise, per_node, seconds, memory, _advice(method, nodes, per_node))
+    return _noise(method, schema, nodes), classes, seconds, memory
 
 
 def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
