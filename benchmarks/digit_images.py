@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphveil.graphs import load_graph
 from graphveil.methods.release.extractor import Extractor, embedded, masked_rows
-from graphveil.methods.release.scores import PublicPart, Scores, public_part, public_scores
+from graphveil.methods.release.scores import PublicNodes, Scores, public_part, public_scores
 
 WIDTH = 16
 EPOCHS = 60
@@ -47,7 +47,7 @@ def public_half(nodes: int, seed: int = 0) -> Tensor:
     return mask
 
 
-def trained(part: PublicPart, seed: int = 0) -> Extractor:
+def trained(part: PublicNodes, seed: int = 0) -> Extractor:
     """Return the extractor trained on a public part."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
