@@ -251,12 +251,12 @@ def test_every_methods_settings_stand_on_a_page() -> None:
 
 
 def test_every_mechanism_of_features_and_categories_has_its_figures() -> None:
-    from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS
+    from graphveil.mechanisms.catalogue import feature_names
 
     categories = [info.name for info in catalogue() if info.kind == "labels"]
-    for page, names in (("feature-mechanisms", FEATURE_MECHANISMS), ("category-mechanisms", categories)):
+    for page, names in (("feature-mechanisms", feature_names()), ("category-mechanisms", categories)):
         assert re.findall(r"^\| `([\w-]+)` \|", generated(page), re.MULTILINE)[-len(names) :] == list(names)
-    assert all(name in METHODS["lpgnn"].options["mechanism"].help for name in FEATURE_MECHANISMS)
+    assert all(name in METHODS["lpgnn"].options["mechanism"].help for name in feature_names())
 
 
 def test_settings_of_a_federation_are_those_of_the_program() -> None:

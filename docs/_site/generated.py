@@ -16,9 +16,9 @@ from graphveil.cli.app import build
 from graphveil.federation import KINDS
 from graphveil.federation.core.mode import MODE_OF
 from graphveil.graphs import GraphSchema
-from graphveil.mechanisms.catalogue import catalogue, mechanism_named
+from graphveil.mechanisms.catalogue import catalogue, feature_names, mechanism_named
 from graphveil.methods import METHODS
-from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.privacy.statement.registry import CODES
 from graphveil.reproduction.catalogue import listing
 
@@ -140,7 +140,7 @@ def settings(*names: str) -> str:
 def feature_mechanisms() -> str:
     """Return the largest variance of a coordinate, over d, and the bytes of a report, of each feature mechanism."""
     rows = []
-    for name in FEATURE_MECHANISMS:
+    for name in feature_names():
         built = []
         for dimension in (1, 1433):
             schema = GraphSchema("x", dimension, -1.0, 1.0, ("a", "b"), directed=False, private=(), source="made")

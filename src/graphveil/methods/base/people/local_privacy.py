@@ -16,17 +16,16 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
-from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
+from graphveil.mechanisms.catalogue import feature_names_with, mechanism_named
 from graphveil.methods.base.people.account import repeat_assumptions
 from graphveil.methods.base.people.people import times_paid
+from graphveil.methods.base.settings import require_ranges
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
-from graphveil.runtime.checks import require_choice, require_number, require_whole
+from graphveil.runtime.checks import require_number
 
-#: The feature mechanisms of the catalogue that devices run.
-FEATURE_MECHANISMS = feature_names()
 TOPOLOGY = assume("topology-public")
 Features: TypeAlias = FeatureMechanism[Any] | Public | NotCollected
 
@@ -38,7 +37,7 @@ class LocalPrivacy:
     Attributes:
         epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
         epsilon_y: budget of one label report; inf sends labels as they are.
-        mechanism: one of FEATURE_MECHANISMS. delta: for mechanisms that need one ("gaussian").
+        mechanism: one of `mechanisms.catalogue.feature_names`. delta: for mechanisms that need one ("gaussian").
         sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
     """
 
@@ -54,13 +53,10 @@ class LocalPrivacy:
             remedy = "collect no features at all with epsilon_x=none"
             require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
         require_budget("epsilon_y", self.epsilon_y, "data declared public")
-        require_choice(FEATURE_MECHANISMS, mechanism=self.mechanism)
         require_number("(0, 1)", None, ", far below 1 / the number of people", delta=self.delta)
-        if self.sampled is None:
-            return
-        require_whole(1, sampled=self.sampled)
+        require_ranges(self)
         # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
-        if self.mechanism not in feature_names_with("sampled"):
+        if self.sampled is not None and self.mechanism not in feature_names_with("sampled"):
             allowed = ", ".join(feature_names_with("sampled"))
             raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
 
