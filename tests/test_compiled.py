@@ -50,17 +50,17 @@ def test_what_is_asked_for_early_is_read_as_it_stands() -> None:
 
 
 @compiled.compiled
-def sum_of_some(columns: np.ndarray, weights: np.ndarray, x: np.ndarray, sums: np.ndarray, far: bool) -> None:
-    compiled.weighted_sum(columns, weights, x, sums, 1, 3, 0, 1, far, 4)
+def sum_of_some(columns: np.ndarray, weights: np.ndarray, x: np.ndarray, sums: np.ndarray, ahead: int) -> None:
+    compiled.weighted_sum(columns, weights, x, sums, 1, 3, 0, 1, ahead, 4)
 
 
-@pytest.mark.parametrize("far", [True, False])
-def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs(far: bool) -> None:
+@pytest.mark.parametrize("ahead", [0, 1, 64])
+def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs(ahead: int) -> None:
     """Entries 1 and 2 of three, four columns from the second on; the rest of the row is left as it is."""
     x = np.arange(18, dtype=np.float32).reshape(3, 6)
     columns, weights = np.array([0, 2, 1], np.int32), np.array([100, 2, -1], np.float32)
     sums = np.full((2, 6), 7, np.float32)
-    sum_of_some(columns, weights, x, sums, far)
+    sum_of_some(columns, weights, x, sums, ahead)
     assert sums[0].tolist() == [7, *(2 * x[2] - x[1])[1:5], 7]
     assert (sums[1] == 7).all()
 
@@ -92,5 +92,5 @@ def test_a_weighted_sum_of_rows_that_are_read_otherwise_is_refused(wrong: str) -
     x = np.ones((3, 6), np.float64 if wrong == "doubles" else np.float32)
     columns, weights, sums = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros((2, 6), np.float32)
     with pytest.raises(numba.TypingError, match="weighted"):
-        sum_of_some(columns, weights, x if wrong == "doubles" else x[:, ::2], sums, True)
+        sum_of_some(columns, weights, x if wrong == "doubles" else x[:, ::2], sums, 64)
     assert not sums.any()

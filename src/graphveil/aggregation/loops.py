@@ -15,6 +15,9 @@ from graphveil.runtime.compiled import compiled, squared_sum, weighted_sum
 
 # Bytes up to which rows stay in a core's own cache, and asking for them ahead takes longer than it saves.
 _NEAR: Final = 1 << 20
+# How many entries before it is read a row is asked for: so many reads are under way as memory answers at a time.
+_AHEAD: Final = 64
+_FEWEST: Final = 8
 
 
 @compiled
@@ -110,28 +113,30 @@ def add_rows(
         x: [n, c], soonest of the columns that `widened` gives it. Of int16 the sums are exact, up to 2^24.
         out: [rows, c], set.
     """
-    width, far = x.shape[1], x.size * x.itemsize > _NEAR
+    width, ahead = x.shape[1], _AHEAD if x.size * x.itemsize > _NEAR else 0
+    # Of wide rows fewer, in the same bytes: they stay in the cache until they are read.
+    ahead = min(ahead, max(_FEWEST, _AHEAD * 64 // max(1, width)))
     wide, done = width // 64 * 64, width // 32 * 32
     rest = width - done
     for u in range(out.shape[0]):
         first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
         for k in range(0, wide, 64):
-            weighted_sum(columns, weights, x, out, first, stop, u, k, far, 64)
+            weighted_sum(columns, weights, x, out, first, stop, u, k, ahead, 64)
         if done > wide:
-            weighted_sum(columns, weights, x, out, first, stop, u, wide, far, 32)
+            weighted_sum(columns, weights, x, out, first, stop, u, wide, ahead, 32)
         # Columns that fit no register's length are covered by two that overlap: both compute the same where they do.
         if rest > 16:
-            weighted_sum(columns, weights, x, out, first, stop, u, done, far, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 16)
         if rest > 8 and width >= 16:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 16, far, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 16, ahead, 16)
         elif rest > 4 and width >= 8:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 8, far, 8)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 8, ahead, 8)
             if rest > 8:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, far, 8)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 8)
         elif rest > 0 and width >= 4:
-            weighted_sum(columns, weights, x, out, first, stop, u, width - 4, far, 4)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 4, ahead, 4)
             if rest > 4:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, far, 4)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 4)
         elif rest > 0:
             for k in range(width):
-                weighted_sum(columns, weights, x, out, first, stop, u, k, far, 1)
+                weighted_sum(columns, weights, x, out, first, stop, u, k, ahead, 1)

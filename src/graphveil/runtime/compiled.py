@@ -61,8 +61,6 @@ def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Sign
 #: prefetch(array, row, column), in a compiled loop: ask for an entry that will be read soon, and wait for nothing.
 prefetch = intrinsic(_fetched)
 
-#: Rows are asked for so many entries ahead: so many reads under way are as much as memory answers at a time.
-_AHEAD: Final = 64
 _LINE: Final = 64
 
 
@@ -76,7 +74,7 @@ def _weighted(
     stop: Type,
     row: Type,
     column: Type,
-    far: Type,
+    ahead: Type,
     lanes: Type,
 ) -> tuple[Signature, Callable[..., object]] | None:
     kinds = columns, weights, x, sums
@@ -92,7 +90,7 @@ def _weighted(
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
-        ir, (first, stop, row, column, far) = cgutils.ir, arguments[4:9]
+        ir, (first, stop, row, column, ahead) = cgutils.ir, arguments[4:9]
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
         stored = ir.VectorType(ir.IntType(16), wide) if whole else vector
         # Whole numbers without weights are added up as such, which saves a conversion of each.
@@ -109,7 +107,7 @@ def _weighted(
             return builder.zext(builder.load(entry(0, j)), number)
 
         def ask(j: Type) -> None:
-            soon = builder.add(j, number(_AHEAD))
+            soon = builder.add(j, ahead)
             soon = sender(builder.select(builder.icmp_signed("<", soon, last), soon, last))
             for place in range(0, wide, _LINE // size):
                 _fetch(builder, entry(2, soon, builder.add(column, number(place))))
@@ -130,21 +128,21 @@ def _weighted(
         # Nothing else can point at it, so the compiler keeps it in registers.
         total = cgutils.alloca_once_value(builder, ir.Constant(summand, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
-            with builder.if_then(far):
+            with builder.if_then(builder.icmp_signed("!=", ahead, number(0))):
                 ask(j)
             builder.store(added(builder.load(total), j), total)
         result = builder.load(total) if weighted else builder.sitofp(builder.load(total), vector)
         builder.store(result, builder.bitcast(entry(3, row, column), vector.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(*kinds, *[types.intp] * 4, types.boolean, lanes), write
+    return types.void(*kinds, *[types.intp] * 5, lanes), write
 
 
-#: weighted_sum(columns, weights, x, sums, first, stop, row, column, far, lanes), in a compiled loop: set so many
+#: weighted_sum(columns, weights, x, sums, first, stop, row, column, ahead, lanes), in a compiled loop: set so many
 #: entries of a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight;
-#: float32 without gaps, in the order of the entries, by fused multiply-adds. `far`: whether rows of x mostly lie in no
-#: cache of a core, and are asked for ahead. `lanes` is written out: a power of 2. With x of int16 sums are exact where
-#: none exceeds 2^24 on its way, and weights, whole numbers too, may be None: 1 each.
+#: float32 without gaps, in the order of the entries, by fused multiply-adds. Rows are asked for `ahead` entries before
+#: they are read; 0: never. `lanes` is written out: a power of 2. With x of int16 sums are exact where none exceeds 2^24
+#: on its way, and weights, whole numbers too, may be None: 1 each.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)
 
 
