@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise, unit_rows
-from graphveil.aggregation.perturbed import Hops
+from graphveil.aggregation.perturbed import NoisyHops
 from graphveil.aggregation.sparse import Rows
 from graphveil.engine import LOCAL, Blocks
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
@@ -73,8 +73,8 @@ def works(rows: ReceiverRows, columns: int, sigma: float) -> Works:
     grid, out, sums = quantise(x, bits=bits, narrow=True), rooms[-1], torch.from_numpy(rooms[-1])
     return {
         **products(rows, x),
-        "hop, memory of the caller's": lambda: Hops(one, rows, source, LOCAL).perturb(x, 1, out, normalise=True),
-        "hop, fresh memory": lambda: Hops(one, rows, source, LOCAL).perturb(x, 1, None, normalise=True),
+        "hop, memory of the caller's": lambda: NoisyHops(one, rows, source, LOCAL).perturb(x, 1, out, normalise=True),
+        "hop, fresh memory": lambda: NoisyHops(one, rows, source, LOCAL).perturb(x, 1, None, normalise=True),
         "three hops, memory of the caller's": lambda: propagate_privately(several, rows, x, source, out=rooms),
         "three hops, fresh memory": lambda: propagate_privately(several, rows, x, source),
         "  rows to the grid": lambda: quantise(x, bits=bits, narrow=True, over=grid),

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately
 from graphveil.aggregation.grid import GridRows
-from graphveil.aggregation.perturbed import Hops
+from graphveil.aggregation.perturbed import NoisyHops
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness, SeededRandomness
 
@@ -32,7 +32,7 @@ def record(
 ) -> Trace:
     """Propagate once; with `frozen`, every hop answers what it answered then."""
     trace = Trace()
-    sums, add_to, perturb = ReceiverRows.sums, RoundedNormal.add_to, Hops.perturb
+    sums, add_to, perturb = ReceiverRows.sums, RoundedNormal.add_to, NoisyHops.perturb
 
     def watched_sums(self: ReceiverRows, values: GridRows, *receivers: slice, out: Tensor | None = None) -> object:
         result = sums(self, values, *receivers, out=out)
@@ -45,7 +45,7 @@ def record(
         trace.noise.append((self.sigma, self.limit, totals.size))
         add_to(self, totals, randomness)
 
-    def watched_perturb(self: Hops, *arguments: object, **named: object) -> Tensor:
+    def watched_perturb(self: NoisyHops, *arguments: object, **named: object) -> Tensor:
         answer = perturb(self, *arguments, **named)  # type: ignore[arg-type]
         if frozen is not None:
             answer = frozen.released[len(trace.released)]
@@ -55,7 +55,7 @@ def record(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ReceiverRows, "sums", watched_sums)
         patch.setattr(RoundedNormal, "add_to", watched_add)
-        patch.setattr(Hops, "perturb", watched_perturb)
+        patch.setattr(NoisyHops, "perturb", watched_perturb)
         trace.outputs = propagate_privately(perturbed, rows, x, SeededRandomness(seed))
     return trace
 

@@ -13,8 +13,9 @@ last digits: S + round(N) = round(S + N), so the exact curve of the Gaussian mec
                     declared; then its own row is seen by itself only)
 
 The k of one person move k other rows by one message each, and that person's own row by up to k messages at once:
-k + k^2, reached where they all say the same.  Naive group privacy would charge k sqrt(2).  Weights computed from
-features make a node's own row depend on its features: that row is then seen by itself only, too.
+k + k^2, reached where they all say the same.  Any k edges stay within it: sum_v d_v^2 <= k (k + 1).  Naive group
+privacy would charge k sqrt(2).  Weights computed from features make a node's own row depend on its features: that row
+is then seen by itself only, too.
 
 Where tensors lie on a device of their own, sums and noise stay there and have the bits that blocks have on the CPU:
 sums are exact integers, whose order is free, and each block of receivers draws from its own key.
@@ -220,7 +221,7 @@ class PerturbedSum:
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
-        return Hops(self, rows, randomness, engine).perturb(x, hop, out)
+        return NoisyHops(self, rows, randomness, engine).perturb(x, hop, out)
 
     def require_noise(self, *, weighted: bool) -> None:
         """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
@@ -269,7 +270,7 @@ class PerturbedSum:
 
 
 @dataclass
-class Hops:
+class NoisyHops:
     """The hops of one publication. What they send lies in two arrays in turn: fresh memory costs as much as sums."""
 
     sums: PerturbedSum
@@ -398,7 +399,7 @@ def propagate_privately(
     if len(places) != perturbed.hops + 1:
         raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    layers, hops = [unit_rows(start, out=places[0])], Hops(perturbed, rows, randomness, engine)
+    layers, hops = [unit_rows(start, out=places[0])], NoisyHops(perturbed, rows, randomness, engine)
     for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
         last = hop == perturbed.hops

@@ -23,7 +23,7 @@ from graphveil.graphs import make_graph, random_split, social_graph
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.methods import LPGNN
 from graphveil.methods.base.cost import propagation_of
-from graphveil.methods.base.network.hops import Hops, Pair, choose_hops, public_hops, search_hops
+from graphveil.methods.base.network.hops import ChosenHops, Pair, choose_hops, public_hops, search_hops
 from graphveil.methods.base.network.network import Labels, train_network
 from graphveil.methods.base.network.objectives import Drop, drop_objective, label_matrix, smooth_labels
 from graphveil.methods.base.people.released import Topology
@@ -223,8 +223,8 @@ def test_hops_of_lists_are_chosen_wherever_there_is_something_to_smooth(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_whole_trainings_tell_close_hops_apart_and_the_better_is_the_fit(seed: int) -> None:
     """Bit for bit what these hops give where they are set."""
-    assert Hops(1, 0, {(8, 0): 0.3, (2, 0): 0.8, (1, 0): 0.82}).close(0.03) == ((1, 0), (2, 0))
-    assert not Hops(1, 0, {(8, 0): 0.3, (2, 0): 0.7, (1, 0): 0.82}).close(0.03)
+    assert ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.8, (1, 0): 0.82}).close(0.03) == ((1, 0), (2, 0))
+    assert not ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.7, (1, 0): 0.82}).close(0.03)
     graph = social_graph(200, 8, 20, 3, seed=1)
     how: dict[str, Any] = {"split": random_split(graph, seed), "randomness": SeededRandomness(seed)}
     core = Solitude(epsilon_x=math.inf, epsilon_a=6.0, epochs=70).fit(graph, **how)

@@ -24,7 +24,7 @@ from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import features_of, labels_of, reported_of
-from graphveil.methods.base.network.hops import Hops, choose_hops
+from graphveil.methods.base.network.hops import ChosenHops, choose_hops
 from graphveil.methods.base.network.network import (
     Network,
     apply_network,
@@ -166,7 +166,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         self.records = Records()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
-        self.hops: Hops | None = None
+        self.hops: ChosenHops | None = None
 
     # ---- the server ----
 

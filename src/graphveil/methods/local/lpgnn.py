@@ -33,7 +33,7 @@ from graphveil.methods.base.network.features import (
     reported_of,
     stand_in_features,
 )
-from graphveil.methods.base.network.hops import Hops, choose_hops
+from graphveil.methods.base.network.hops import ChosenHops, choose_hops
 from graphveil.methods.base.network.network import (
     FeatureMatrix,
     apply_network,
@@ -156,7 +156,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         self.records = Records()
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
-        self.hops: Hops | None = None
+        self.hops: ChosenHops | None = None
         self.pooled: Pooled | None = None
 
     @property

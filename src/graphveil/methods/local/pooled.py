@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.methods.base.network.hops import Hops, short_training
+from graphveil.methods.base.network.hops import ChosenHops, short_training
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
@@ -57,7 +57,7 @@ def can_pool(labels: Labels, settings: NetworkSettings) -> bool:
 
 def pool_with_labels(
     network: Network,
-    hops: Hops | None,
+    hops: ChosenHops | None,
     features: FeatureMatrix,
     offset: float,
     labels: Labels,

@@ -45,7 +45,7 @@ Reads: TypeAlias = Callable[[NetworkSettings], tuple[FeatureMatrix, float, Netwo
 
 
 @dataclass(frozen=True)
-class Hops:
+class ChosenHops:
     """What was chosen, and by what.
 
     Attributes:
@@ -87,7 +87,7 @@ def choose_hops(
     *,
     exact: bool = False,
     **how: Any,
-) -> Hops:
+) -> ChosenHops:
     """Return hops for a training on reports.
 
     Args:
@@ -106,7 +106,7 @@ def choose_hops(
         public["steps_y"] = public["steps_y"] if public["steps_y"] in reaching else 0
         public["steps_x"] = 0 if exact else public["steps_x"]
         steps_x, steps_y = (public[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
-        return Hops(steps_x, steps_y, {})
+        return ChosenHops(steps_x, steps_y, {})
 
     trials: dict[Pair, Network] = {}
 
@@ -127,7 +127,7 @@ def choose_hops(
     if close:
         # Without noise more hops go on learning for longer: the shorter the trainings, the nearer they look.
         estimates = {pair: judged(pair, whole=True) for pair in close}
-        chosen = Hops(*max(close, key=estimates.__getitem__), chosen.tried | estimates)
+        chosen = ChosenHops(*max(close, key=estimates.__getitem__), chosen.tried | estimates)
     trial = trials.get((chosen.steps_x, chosen.steps_y))
     return replace(chosen, trial=trial, whole=trial if close and not chosen.steps_y else None)
 
@@ -159,7 +159,7 @@ def search_hops(
     label_hops: tuple[int, ...],
     *,
     exact: bool = False,
-) -> Hops:
+) -> ChosenHops:
     """Return the best of a few pairs.
 
     Args:
@@ -186,7 +186,7 @@ def search_hops(
         most = pair[0] if "steps_x" in free and not exact else max(label_hops, default=0)
         for hops in (hops for hops in label_hops if hops <= most):
             pair = best(pair, (pair[0], hops))
-    return Hops(*pair, tried)
+    return ChosenHops(*pair, tried)
 
 
 def _error(labels: Labels) -> float:
