@@ -105,7 +105,7 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
 def test_the_token_is_in_this_tab_alone(office: Office) -> None:
     organiser, browser = office.organiser, office.browser
     organiser.come("a wrong one")
-    organiser.sees("This token is not the administration's.")
+    organiser.sees("This token is not the administrator's.")
     look(browser)
     assert browser.ask("return document.activeElement.id") == "token"
     assert not browser.ask("return document.querySelector('#desk').checkVisibility()")

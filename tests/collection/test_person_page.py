@@ -147,10 +147,10 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     preview = visit.preview()
     recorder.down = True
     visit.click("#send")
-    visit.sees("booked, and has not arrived yet")
+    visit.sees("recorded, and has not arrived yet")
     visit.sees("The collector is busy")
     visit.come(f"{moods.url}/")
-    visit.sees("booked, and has not arrived yet")
+    visit.sees("recorded, and has not arrived yet")
     assert visit.preview() == preview and "not confirmed" in visit.text("#spent")
     visit.click("#again")
     visit.sees("The collector is busy")
@@ -271,7 +271,7 @@ def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_pat
     visit, url = Visit(browser, moods), moods.url
     for address, words in (
         (f"{url}/#{token(0).hex()}.{'0' * 64}", "other questions than those you were invited to"),
-        (f"{url}/#{token(0).hex()}.00", "This is no token or no hash"),
+        (f"{url}/#{token(0).hex()}.00", "This is not a token, or not a hash"),
     ):
         visit.come(address)
         visit.sees(words)
@@ -306,13 +306,13 @@ def test_no_part_of_a_link_stays_in_the_address_bar(browser: Browser, moods: Run
     visit, url, hash = Visit(browser, moods), moods.url, moods.task.hash.hex()
     for fragment in (token(0).hex(), f"{token(0).hex()}%2E{hash}", f"{token(0).hex()}.", f"?{token(0).hex()}"):
         visit.come(f"{url}/#{fragment}")
-        visit.sees("This is no token or no hash")
+        visit.sees("This is not a token, or not a hash")
         assert browser.ask("return location.href") == f"{url}/"
         # The same, pasted where the page is open.
         visit.come(f"{url}/")
         visit.sees("You were sent a link")
         browser.ask("location.hash = arguments[0]", fragment)
-        visit.sees("This is no token or no hash")
+        visit.sees("This is not a token, or not a hash")
         assert browser.ask("return location.href") == f"{url}/"
 
 

@@ -55,7 +55,7 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert "collection moods?[2J, by organiser" in out and "\x1b" not in out
     assert run("spent")[1] == "epsilon 0 is spent; 20 left of 20\n" and not collector.reports
     code, out, _ = run("answer", data)
-    assert (code, out) == (0, AS + "booked; epsilon 7.5 is spent in all\nsent\n")
+    assert (code, out) == (0, AS + "recorded; epsilon 7.5 is spent in all\nsent\n")
     (sent,) = collector.reports
     report, end = read(sent)
     assert end == len(sent) and report.is_by(bytes.fromhex(collector.enrolled[0]["key"]), 1)
@@ -209,10 +209,10 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
     ):
         enrolled.says["/reports"] = status, content
         code, out, err = run("answer", data)
-        assert code == 2 and out.startswith(AS + "booked; epsilon 7.5") and err.startswith(message)
-        assert "Your report is booked and its price is spent; sent again, it is the same bytes" in err
+        assert code == 2 and out.startswith(AS + "recorded; epsilon 7.5") and err.startswith(message)
+        assert "Your report is recorded and its price is spent; sent again, it is the same bytes" in err
     del enrolled.says["/reports"]
-    assert run("answer", data)[1] == AS + "booked; epsilon 7.5 is spent in all\nsent\n"
+    assert run("answer", data)[1] == AS + "recorded; epsilon 7.5 is spent in all\nsent\n"
     assert len(enrolled.reports) == 1
 
 
@@ -232,7 +232,7 @@ def test_nothing_is_booked_for_a_round_that_is_not_open(
     enrolled.says["/epoch"] = (200, content)
     result = run("answer", data)
     refused(result, message)
-    assert "Nothing was booked or sent this time." in result[2] and enrolled.reports == []
+    assert "Nothing was recorded or sent this time." in result[2] and enrolled.reports == []
     assert run("spent")[1].startswith("epsilon 0 is spent")
 
 

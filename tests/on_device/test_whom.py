@@ -59,7 +59,7 @@ def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, home: Pat
     collector.says["/ids"] = (404, b"{}")
     assert run("answer", mine, "--as", "Ann 4")[:2] == (2, "")
     assert not collector.reports
-    assert run("answer", mine)[1].startswith('you answer as "Ann 3", person 3\nbooked; ')
+    assert run("answer", mine)[1].startswith('you answer as "Ann 3", person 3\nrecorded; ')
 
 
 def test_one_number_for_everybody_is_seen_by_who_is_not_it(run: Run, collector: Pretended) -> None:

@@ -206,7 +206,7 @@ def advise(
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Advise a method for a graph and a trust, with the reason, the expected lift and the command to run next."""
+    """Advise a method for a graph and a trust model, with the reason, the expected lift and the command to run next."""
     # Before loading: a mistyped name must not cost the time to read a large folder.
     if trust is not None:
         require_trust(trust)

@@ -123,7 +123,7 @@ Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Defa
 
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
-    """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
+    """Show on an embedded graph what private data gain under each trust model, and what attackers find."""
     from graphveil.files.outputs import new_output
     from graphveil.reports.runs.folder import default_folder
 

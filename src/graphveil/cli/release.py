@@ -122,7 +122,7 @@ def release(
 ) -> None:
     """Publish a graph with private features or edges; using it later costs no more privacy.
 
-    Give an epsilon for each part the method protects: a release cannot be taken back.
+    Give an epsilon for each part the method protects: a release cannot be undone.
     """
     info = _find_release(method)
     release_settings = configured.collect(context, method, info)

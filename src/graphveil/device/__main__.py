@@ -95,7 +95,7 @@ def main(words: list[str] | None = None) -> int:
         return _refuse(error, args.stands)
     except OSError as error:
         detail = f"{error.filename or args.folder} cannot be used ({error.strerror})"
-        remedy = "Make it usable, and type the same command again; the command spent tells what is booked."
+        remedy = "Make it usable, and type the same command again; the command spent lists what is recorded."
         return _refuse(DeviceError("enrolment", detail, remedy), refusals.after_disk(args.stands))
     return 0
 
@@ -256,7 +256,7 @@ def _answer(args: argparse.Namespace) -> Iterator[str]:
     report = book(task, opening, enrolled, values, home.ledger())
     # On disk by now: where sending fails, the next try finds the same bytes.
     args.stands = refusals.BOOKED
-    yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
+    yield f"recorded; epsilon {float(home.ledger().spent):g} is spent in all"
     code = Remote(enrolment.url).send(report)
     again = "nothing new was sent: the collector keeps your first answer, whatever you changed since"
     yield "sent" if code == "accepted" else again

@@ -13,11 +13,11 @@ from typing import Final
 from graphveil.device.errors import DeviceError
 
 #: What a command has done by the moment at which it is refused.
-NOTHING: Final = "Nothing was booked or sent this time."
+NOTHING: Final = "Nothing was recorded or sent this time."
 JOINING: Final = "None of your data was sent."
-BOOKED: Final = "Your report is booked and its price is spent; sent again, it is the same bytes, at no further price."
+BOOKED: Final = "Your report is recorded and its price is spent; sent again, it is the same bytes, at no further cost."
 
-_STANDARD = "It does not keep to the standard: use another one, and tell the organiser the code."
+_STANDARD = "It does not follow the standard: use another one, and tell the organiser the code."
 _DO_NOT = "Do not answer; ask the organiser."
 
 
@@ -43,7 +43,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
     {
         "conflict": Refusal(
             "the collector holds another report of this person for this round",
-            "The first one stands. One device under two secrets has answered, or somebody who has the device's key.",
+            "The first one stands. A device with two secrets has answered, or somebody who has the device's key.",
             "Nothing changes the first report; if only one device was set up, tell the organiser.",
         ),
         "closed": Refusal(
@@ -62,18 +62,18 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Ask the organiser which address belongs to the hash of the task.",
         ),
         "wrong-length": Refusal(
-            "the report has another length than the task asks for", "The program that made it is broken.", _STANDARD
+            "the report has another length than the task asks for", "The program that wrote it is broken.", _STANDARD
         ),
         "impossible": Refusal(
-            "the report says what no device says",
+            "the report says what no device can say",
             "Its bits have no meaning, such as a class that there is not: a broken program, or a forged report. It was "
             "not stored.",
             _STANDARD,
         ),
         "unknown-enrolment": Refusal(
             "the collector does not know this device",
-            "It never enrolled here, or the collector was put back from a backup and has forgotten it.",
-            "Enrol again with the same token and folder: you stay the same person, at no price. Then answer again.",
+            "It never enrolled here, or the collector was restored from a backup without it.",
+            "Enrol again with the same token and folder: you stay the same person, at no cost. Then answer again.",
         ),
         "bad-tag": Refusal(
             "the report does not carry the device's own mark",
@@ -82,8 +82,8 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Type the same command again; if it stays so, tell the organiser.",
         ),
         "truncated": Refusal(
-            "the report came cut off",
-            "The connection broke, or the program that made it does not keep to the standard.",
+            "the report was cut off",
+            "The connection broke, or the program that wrote it does not follow the standard.",
             "Type the same command again.",
         ),
         "bad-version": Refusal(
@@ -102,7 +102,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Send fewer reports at once.",
         ),
         "wrong-host": Refusal(
-            "the collector is not to be asked under this name",
+            "the collector does not answer under this name",
             "It answers under the name in people's links, and its organiser has declared no other.",
             "Use the address of your link.",
         ),
@@ -118,7 +118,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
         ),
         "too-often": Refusal(
             "too many requests came from this address, or for this person",
-            "Each address may ask for so much a second, and so may each person.",
+            "Requests are limited for each address and each person.",
             "Wait ten seconds, and type the same command again.",
         ),
         "disk-full": Refusal(
@@ -128,12 +128,12 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
         ),
         "bad-enrolment": Refusal(
             "the collector cannot read the token",
-            "Token or key are no hexadecimal numbers, or the key has not 32 bytes.",
+            "Token or key are not hexadecimal, or the key does not have 32 bytes.",
             "Copy the token again, whole.",
         ),
         "bad-token": Refusal(
             "this token enrols nobody here",
-            "It is mistyped, was replaced by another, or has enrolled another device: each enrols one device, once.",
+            "It is mistyped, was replaced, or has enrolled another device: each enrols one device, once.",
             "Copy it again, whole. Where that does not help, ask the organiser for another one.",
         ),
         "no-opening": Refusal(
@@ -143,7 +143,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
         ),
         "bad-request": Refusal(
             "the collector cannot read what it was asked",
-            "A member is missing or is of another kind: either side does not keep to the standard.",
+            "A member is missing or is of another kind: one of the two does not follow the standard.",
             "Compare the versions of both; tell the organiser.",
         ),
         "not-found": Refusal(
@@ -152,7 +152,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Copy the collector's address again, whole.",
         ),
         "fault": Refusal(
-            "the collector made a mistake",
+            "the collector failed",
             "Something failed that should not; nothing that it has acknowledged is lost.",
             "Type the same command again later; if it stays so, tell the organiser.",
         ),
@@ -163,11 +163,11 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
     {
         "not-canonical": Refusal(
             "the task or opening is not written as the standard says",
-            "Its bytes are not the canonical spelling of a value, so its hash would not be its own.",
+            "Its bytes are not the canonical encoding of a value, so its hash would differ.",
             _DO_NOT,
         ),
         "bad-signature": Refusal(
-            "the signature is not the organiser's", "Key or signature are none, or they sign other bytes.", _DO_NOT
+            "the signature is not the organiser's", "Key or signature are invalid, or they sign other bytes.", _DO_NOT
         ),
         "wrong-hash": Refusal(
             "this is another task than the one that was expected",
@@ -181,18 +181,17 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
         ),
         "epsilon": Refusal(
             "the task protects less than it says",
-            "The whole numbers by which noise is drawn would lose more than the stated epsilon.",
+            "The integers by which noise is drawn would cost more than the stated epsilon.",
             _DO_NOT,
         ),
         "bad-ids": Refusal(
-            "the list of people is not one that both ends of a link can go by",
-            "One person could be passed off as another, or stand in it twice, so that both ends report a link and it "
-            "is told twice.",
+            "the list of people is not one that both ends of a link can rely on",
+            "One person could be passed off as another, or be listed twice, so that both ends report a link.",
             _DO_NOT,
         ),
         "bad-opening": Refusal(
             "the round does not follow from those before",
-            "Its nonces are none, or another one was told before: the device could be asked for more than it agreed.",
+            "Its nonces are invalid or not those seen before: the device could be asked for more than it agreed to.",
             "Wait for the next round; if it stays so, ask the organiser.",
         ),
         "bad-value": Refusal(
@@ -203,29 +202,26 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
         "cap": Refusal(
             "the limit does not pay for the report",
             "Its price and what was spent before are above it. Where you set none, one task of each organiser is "
-            "answered: the same questions, signed anew, would be told twice.",
+            "answered: the same questions, signed anew, would be answered twice.",
             "Leave out a part of your answers, or enrol again with the same token and a larger --limit.",
             whole=True,
         ),
         "ledger": Refusal(
             "the record of what was spent, or the secret, is damaged or gone",
-            "What was told is not known any more, so nothing more is said: the same answers could be told again, and "
-            "nobody would count it.",
-            "Restore the device's folder as it was last; where that cannot be done, take part no more in what you "
-            "have answered, and enrol in other collections with another --folder.",
+            "What was sent is no longer known, so nothing more is sent: answers could be sent again uncounted.",
+            "Restore the device's folder as it was last; where that cannot be done, answer no collection again that "
+            "you have answered, and enrol in other collections with another --folder.",
             whole=True,
         ),
         "keystore": Refusal(
-            "the platform's key store does not keep or tell the secret",
+            "the platform's key store does not store or return the secret",
             "It is locked, does not answer, or does not have what was put into it. No new secret is made: it would be "
             "fresh noise.",
             "Unlock it, install keyring again, or restore it. Before the first enrolment, "
             "PYTHON_KEYRING_BACKEND=keyring.backends.null.Keyring keeps the secret in a file.",
             whole=True,
         ),
-        "filling": Refusal(
-            "bits stand after the last answer", "The last byte of a report is filled with zeros.", _STANDARD
-        ),
+        "filling": Refusal("bits follow the last answer", "The last byte of a report is filled with zeros.", _STANDARD),
         "command": Refusal(
             "the command was mistyped",
             "A word of it is missing, is not known, or is not of its form.",
@@ -240,9 +236,9 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
             whole=True,
         ),
         "collector": Refusal(
-            "the collector cannot be reached, or answers otherwise than the standard says",
+            "the collector cannot be reached, or does not answer as the standard says",
             "The connection was lost, the address is not its own, or another program is there.",
-            "Look at address and connection, and type the same command again.",
+            "Check address and connection, and type the same command again.",
             whole=True,
         ),
     }

@@ -268,7 +268,7 @@ def export(
 def scrub(
     folder: Folder,
     exported: Annotated[
-        Path, typer.Argument(metavar="EXPORT", help="The export that holds the reports to forget here.")
+        Path, typer.Argument(metavar="EXPORT", help="The export that holds the reports to delete here.")
     ],
     as_json: options.Json = False,
 ) -> None:

@@ -54,12 +54,12 @@ def enrol(
 
 
 def show(task: Task = None, own: Data = None, named: Named = None, folder: Folder = None) -> None:
-    """Show what is asked, and with DATA the report that would be sent; nothing is booked or sent."""
+    """Show what is asked, and with DATA the report that would be sent; nothing is recorded or sent."""
     _run(folder, "show", *_given("--task", named), *_words(task, own))
 
 
 def answer(task: Task = None, own: Data = None, named: Named = None, id: As = None, folder: Folder = None) -> None:
-    """Book and send one report; repeated, send the same one at no further price."""
+    """Record and send one report; repeated, send the same one at no further cost."""
     _run(folder, "answer", *_given("--task", named), *_given("--as", id), *_words(task, own))
 
 

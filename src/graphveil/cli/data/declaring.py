@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.sources.rows import Imported
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with nodes and edges, csv or parquet.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Write a graph.toml that is there anew.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Overwrite an existing graph.toml.")]
 DraftOnly = Annotated[bool, typer.Option("--draft", help="Write nothing: print suggestions and open questions.")]
 Address = Annotated[str, typer.Argument(metavar="SOURCE", help="A file, or the address of a database.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -52,7 +52,7 @@ KINDS: Final = "number:LOW:HIGH, integer:LOW:HIGH, yes-no, category:A,B,C, ordin
 _File = Annotated[
     Path | None, typer.Option(metavar="FILE", help="JSON or TOML with keys of graph.toml, and leave_out.")
 ]
-_PARTS = "What belongs to the people: features,labels,edges, or none."
+_PARTS = "Parts to protect: features,labels,edges, or none."
 _Private = Annotated[str | None, typer.Option(metavar="PARTS", help=_PARTS)]
 _CLASSES = "All classes in order; a number N stands for 0 to N - 1."
 _Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help=_CLASSES)]
@@ -88,7 +88,7 @@ def init(
 
     No value is read before it is written: a range or a list read off the data would leak it.
 
-    At a terminal, what options leave open is asked. What everybody knows, such as ages, needs no answer.
+    At a terminal, what options leave open is asked. Public ranges, such as ages, need no answer.
     """
     from graphveil.graphs.drafts.folder import declare_folder, require_undeclared
 

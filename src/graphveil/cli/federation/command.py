@@ -161,7 +161,7 @@ def init(
 
 
 def review(folder: Keyed, agreement: File = None, as_json: options.Json = False) -> None:
-    """Show an agreement as a person reads it, and note that it was reviewed; sign asks for that."""
+    """Show an agreement in plain words and record that it was reviewed, which sign requires."""
     from graphveil.reports.federation.review import note_reviewed, reviewed
 
     answer = reviewed(folder, agreement)
@@ -198,7 +198,7 @@ def plan(
         int | None, typer.Option(min=0, help="Labelled validation nodes among them. Default: as many as train.")
     ] = None,
     line: Annotated[
-        str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
+        str | None, typer.Option(metavar="RATE/DELAY", help="Network between every two parties, such as 100Mbit/50ms.")
     ] = None,
     joining: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Also a prediction for N people who join after the run.")
@@ -219,7 +219,7 @@ def plan(
 
 
 def serve(folder: Folder, patience: Patience = 600.0, listen: Listen = None, as_json: options.Json = False) -> None:
-    """Run the server: it deals masks, combines embeddings, and sees no features, edges or ids."""
+    """Run the server: it deals masks and trains on what holders send; plan says what that reveals."""
     _run(folder, None, 0, patience, listen, as_json)
 
 
@@ -305,7 +305,7 @@ def verify(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Hold a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
+    """Check a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
     from graphveil.reports.federation.verify import verified
 
     answer = verified(folder, other, prediction=prediction)

@@ -7,7 +7,7 @@ import { hours, moment, next, numbers, participation, promised, refusals } from 
 
 const EVERY = 5_000;
 const SAID = {
-  "not-admitted": "This token is not the administration's.",
+  "not-admitted": "This token is not the administrator's.",
   "too-often": "Too many wrong tokens came from this address. Wait ten seconds.",
   offline: "The collector cannot be reached.",
   "disk-full": "The server's disk is full. Reports are refused until there is room.",

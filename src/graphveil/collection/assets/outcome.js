@@ -108,9 +108,9 @@ export const sent = {
       ),
     ),
   ],
-  /** It is booked, and the collector has not said that it has it. */
+  /** It is booked, and the collector has not confirmed it. */
   failed: (head, words, code, bytes, again) => [
-    el("h2", { id: "now-head" }, "Your report is booked, and has not arrived yet"),
+    el("h2", { id: "now-head" }, "Your report is recorded, and has not arrived yet"),
     note("care", `${head}.`, el("p", {}, words), el("p", { class: "soft" }, "Code: ", el("code", {}, code))),
     el(
       "p",

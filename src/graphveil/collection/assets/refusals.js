@@ -2,8 +2,8 @@
 
 const TASK = "Something is wrong with what this collector asks. Do not take part; tell the organiser.";
 const PAGE =
-  "This should not happen with this page. Nothing more is told about you by trying again; tell the organiser the code.";
-const SAME = "Your report is booked. It can be sent again as the same bytes, at no further price.";
+  "This should not happen with this page. Trying again reveals nothing more about you; tell the organiser the code.";
+const SAME = "Your report is recorded. It can be sent again as the same bytes, at no further cost.";
 
 /** Code -> head, words. */
 export const WORDS = {
@@ -12,7 +12,7 @@ export const WORDS = {
   "other-task": [
     "This collector asks something else now",
     "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. These are " +
-      "others, or somebody else's. Go on only with a new link that the organiser sent you through another channel.",
+      "different, or somebody else's. Go on only with a new link that the organiser sent you through another channel.",
   ],
   "wrong-hash": [
     "These are other questions than those you were invited to",
@@ -25,14 +25,14 @@ export const WORDS = {
     "The noise would protect you less than the organiser states. Do not take part; tell the organiser.",
   ],
   "bad-opening": [
-    "The collector draws lots anew",
+    "The collector's draw has changed",
     "This browser has answered under another draw, and a new one could ask you for more. Nothing was sent; tell " +
       "the organiser.",
   ],
-  "bad-value": ["An answer is not as declared", "Nothing was drawn or sent. Look at your answers again."],
+  "bad-value": ["An answer is not as declared", "Nothing was drawn or sent. Check your answers."],
   cap: [
     "Your limit does not pay for this report",
-    "Nothing was booked or sent. Leave out a question, or raise your limit below. Where you set none, one collection of " +
+    "Nothing was recorded or sent. Leave out a question, or raise your limit below. Where you set none, one collection of " +
       "each organiser is answered.",
   ],
   "no-ed25519": [
@@ -41,20 +41,20 @@ export const WORDS = {
   ],
   "no-crypto": [
     "This address is not secure",
-    "A browser gives out cryptography over https:// only. Open the link as you were sent it.",
+    "A browser offers cryptography over https:// only. Open the link as you were sent it.",
   ],
   "no-storage": [
-    "This browser keeps nothing",
-    "Your secret and what you have sent must be kept. Leave the private window, or allow this site to store data.",
+    "This browser stores nothing",
+    "Your secret and what you have sent must be kept. Close the private window, or allow this site to store data.",
   ],
   "bad-ids": [
     "The list of people cannot be right",
-    "It is not that of the questions, or somebody stands in it twice, under two spellings of one name: one person could " +
-      "be passed off as another, or both ends could tell of a connection. Do not take part; tell the organiser.",
+    "It is not that of the questions, or lists somebody twice, under two spellings of one name: one person could " +
+      "be passed off as another, or both ends could report a connection. Do not take part; tell the organiser.",
   ],
   "other-person": [
     "The collector takes you for somebody else",
-    "Your token is another person's by what the collector says. Nothing of yours was sent. Tell the organiser.",
+    "The collector says that your token is another's. None of your data was sent. Tell the organiser.",
   ],
   "other-link": [
     "This browser takes part for somebody else",
@@ -62,7 +62,7 @@ export const WORDS = {
       "your own. Whoever joined here goes on at this address without a link.",
   ],
   "bad-link": [
-    "This is no token or no hash",
+    "This is not a token, or not a hash",
     "Both are made of 0 to 9 and a to f. Copy the whole link, or both parts of it.",
   ],
   "bad-file": [
@@ -72,21 +72,21 @@ export const WORDS = {
   ],
   "other-tab": [
     "Another tab was first",
-    "This browser had booked a report for this round in another tab. That one was sent, and not the one you saw here. " +
+    "This browser had recorded a report for this round in another tab. That one was sent, and not the one you saw here. " +
       "There is nothing more to do in this round.",
   ],
   unconfirmed: [
-    "The collector has not said that it has it",
-    "The page was closed or the connection lost after your report was booked. Send it again: the same bytes, at no " +
-      "further price.",
+    "The collector has not confirmed it",
+    "The page was closed or the connection lost after your report was recorded. Send it again: the same bytes, at no " +
+      "further cost.",
   ],
   offline: [
     "The collector cannot be reached",
-    "The connection was lost, or the collector does not run. Look at your connection and try again.",
+    "The connection was lost, or the collector does not run. Check your connection and try again.",
   ],
   "round-over": [
     "This round is closed",
-    "Nothing was booked or sent, and nothing can be sent now. What you typed stays while this page is open; should " +
+    "Nothing was recorded or sent, and nothing can be sent now. What you typed stays while this page is open; should " +
       "another round open, come back to it.",
   ],
   closed: [
@@ -95,7 +95,7 @@ export const WORDS = {
   ],
   "not-open": [
     "It has not begun",
-    "The report came too early. It is booked, and the same bytes can be sent when the round is open.",
+    "The report came too early. It is recorded, and the same bytes can be sent when the round is open.",
   ],
   conflict: [
     "The collector holds another report of yours for this round",
@@ -104,7 +104,7 @@ export const WORDS = {
   "wrong-task": ["The report is of another task", PAGE],
   "wrong-length": ["The report has another length", PAGE],
   impossible: ["The report says what no report can say", PAGE],
-  truncated: ["The report came cut off", SAME],
+  truncated: ["The report was cut off", SAME],
   "bad-version": ["The collector speaks another version", "Load this page anew."],
   "unknown-enrolment": [
     "The collector does not know this browser",
@@ -114,7 +114,7 @@ export const WORDS = {
   "bad-enrolment": ["The token cannot be read", "Copy the whole link."],
   "bad-token": [
     "This token does not work here",
-    "It was never given out, or it has enrolled another browser, or this one before its data were cleared. A " +
+    "It was never issued, or it has enrolled another browser, or this one before its data were cleared. A " +
       "token works once, so that nobody " +
       "answers twice. Ask the organiser.",
   ],
@@ -122,17 +122,17 @@ export const WORDS = {
     "Enrolment is still open",
     "Answers are taken when everybody who wants to has joined. Come back later.",
   ],
-  "too-many": ["The collector takes no more at once", SAME],
-  "too-large": ["The collector takes no more at once", SAME],
+  "too-many": ["The collector accepts no more at once", SAME],
+  "too-large": ["The collector accepts no more at once", SAME],
   "wrong-host": ["This is not the collector's own address", "Open your link as you were sent it."],
   "too-slow": ["The connection was too slow", "Nothing is lost. Try again."],
   busy: ["The collector is busy", "Try again in a moment."],
-  "too-often": ["Too many tries", "Wait ten seconds, and try again."],
+  "too-often": ["Too many attempts", "Wait ten seconds, and try again."],
   "disk-full": ["The collector has no room", "Try again in a few minutes."],
   "bad-request": ["The collector cannot read what this page asked", "Load this page anew."],
   "not-found": ["The collector does not know what this page asked for", "Load this page anew."],
   "not-admitted": ["This is for the organiser", "You need nothing from there."],
-  fault: ["The collector made a mistake", "Try again; tell the organiser if it lasts."],
+  fault: ["The collector failed", "Try again; tell the organiser if it persists."],
 };
 
 /** The code of any error: of a refusal, or "fault". */

@@ -91,7 +91,7 @@ function accounts(reports, spent, limit, change) {
   const row = ({ name, epoch, nano, body, at }) => [
     theirs(name),
     String(epoch),
-    at ? `arrived ${new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium" })}` : "booked, not confirmed",
+    at ? `arrived ${new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium" })}` : "recorded, not confirmed",
     body.length === 2 ? "1 byte" : `${count(body.length / 2)} bytes`,
     decimal(nano),
   ];

@@ -46,7 +46,7 @@ from graphveil.files.writing import partial_folder
 #: Wrong tokens from one address: enough for somebody who mistypes, not for somebody who guesses.
 WRONG_TOKENS = Rate(0.1, 10.0)
 #: Documents the header; `_admitted` reads it.
-_BEARER = HTTPBearer(auto_error=False, description="The administration's token: the file admin-token.")
+_BEARER = HTTPBearer(auto_error=False, description="The administrator's token: the file admin-token.")
 
 
 class Refused(Exception):

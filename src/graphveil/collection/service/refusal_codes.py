@@ -98,18 +98,18 @@ _OTHER_CODES: Final = (
         f"{_INTAKE}::test_a_report_is_stored_once",
     ),
     _entry(
-        "not-admitted", "for the organiser alone", "The administration's token is missing or wrong.",
+        "not-admitted", "for the organiser alone", "The administrator's token is missing or wrong.",
         "Take the token of the file admin-token.", f"{_OFFICE}::test_every_request_asks_for_the_token",
     ),
     _entry(
         "not-now", "the organiser's request cannot be met as things stand", "Such as closing where nothing is open, "
-        "exporting fewer reports than the least number, or opening a round of a collection that was scrubbed; the "
+        "exporting fewer reports than the minimum, or opening a round of a collection that was scrubbed; the "
         "answer says which.",
         "Do as the answer says.", f"{_OFFICE}::test_what_cannot_be_done_says_why",
     ),
     _entry(
         "no-key", "the organiser's key is not on the server", "A round is opened in the organiser's name, and what "
-        "signs for it lies elsewhere.",
+        "signs for it is elsewhere.",
         "Open the round where the key is: graphveil collect open FOLDER.",
         f"{_OFFICE}::test_without_the_key_the_command_is_told",
     ),
@@ -125,23 +125,23 @@ _PAGE: Final = (
         "Take a newer one: Chrome or Edge 137, Firefox 129, Safari 17 or later.", _REFUSED,
     ),
     _entry(
-        "no-crypto", "this address is not secure", "A browser gives out cryptography over https:// only.",
+        "no-crypto", "this address is not secure", "A browser offers cryptography over https:// only.",
         "Open the link as you were sent it.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
-        "no-storage", "this browser keeps nothing", "Your secret and what you have sent must be kept.",
-        "Leave the private window, or allow this site to store data.", f"{_EACH}::test_every_code_has_words",
+        "no-storage", "this browser stores nothing", "Your secret and what you have sent must be kept.",
+        "Close the private window, or allow this site to store data.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
         "other-task", "this collector asks something else now",
         "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. "
-        "These are others, or somebody else's.",
+        "These are different, or somebody else's.",
         "Go on only with a new link that the organiser sent you through another channel.",
         f"{_WORDS}::test_a_collector_that_swaps_the_key_is_refused",
     ),
     _entry(
         "other-person", "the collector takes you for somebody else",
-        "Your token is another person's by what the collector says. Nothing of yours was sent.", "Tell the organiser.",
+        "The collector says that your token is another's. None of your data was sent.", "Tell the organiser.",
         f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
@@ -151,7 +151,7 @@ _PAGE: Final = (
         f"{_WORDS}::test_each_refusal_is_told_in_words",
     ),
     _entry(
-        "bad-link", "this is no token or no hash", "Both are made of 0 to 9 and a to f.",
+        "bad-link", "this is not a token, or not a hash", "Both are made of 0 to 9 and a to f.",
         "Copy the whole link, or both parts of it.", f"{_WORDS}::test_each_refusal_is_told_in_words",
     ),
     _entry(
@@ -160,23 +160,23 @@ _PAGE: Final = (
         f"{_WORDS}::test_answers_come_from_a_file_or_a_paste",
     ),
     _entry(
-        "other-tab", "another tab was first", "This browser had booked a report for this round in another tab. That "
+        "other-tab", "another tab was first", "This browser had recorded a report for this round in another tab. That "
         "one was sent, and not the one you saw here.",
         "There is nothing more to do in this round.",
         f"{_WORDS}::test_of_two_tabs_one_report_is_sent_and_the_other_says_so",
     ),
     _entry(
-        "unconfirmed", "the collector has not said that it has it",
-        "The page was closed or the connection lost after your report was booked.",
-        "Send it again: the same bytes, at no further price.",
+        "unconfirmed", "the collector has not confirmed it",
+        "The page was closed or the connection lost after your report was recorded.",
+        "Send it again: the same bytes, at no further cost.",
         f"{_WORDS}::test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes",
     ),
     _entry(
         "offline", "the collector cannot be reached", "The connection was lost, or the collector does not run.",
-        "Look at your connection and try again.", f"{_EACH}::test_every_code_has_words",
+        "Check your connection and try again.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
-        "round-over", "this round is closed", "Nothing was booked or sent, and nothing can be sent now.",
+        "round-over", "this round is closed", "Nothing was recorded or sent, and nothing can be sent now.",
         "What you typed stays while this page is open; should another round open, come back to it.",
         "tests/collection/test_rounds.py::test_what_was_typed_stays_and_nothing_is_booked_for_a_round_that_is_closed",
     ),

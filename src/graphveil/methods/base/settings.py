@@ -132,7 +132,7 @@ PEOPLE = {
     ),
     "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(feature_names())),
     "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
-    "sampled": Option(None, int, "features that a report tells (multi-bit); none: as many as are best at epsilon_x"),
+    "sampled": Option(None, int, "features in a report (multi-bit); none: the best number for epsilon_x"),
 }
 #: A reader that was trained elsewhere, of methods that pool several opinions.
 START = {
@@ -142,7 +142,7 @@ START = {
 NOISY_HOPS = {"steps_x": (2, 4, 8)}
 #: And where lists are noisy, so that each hop brings noise of its own.
 NOISY_LISTS = {"steps_x": (0, 1, 2, 4, 8)}
-AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")}
+AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to budget for, each at full price")}
 
 
 def field_options(

@@ -114,9 +114,9 @@ _LAW = {
 }
 _UNIT = {
     "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
-    "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),
+    "degree_bound": Option(None, int, "to how many others one node sends (unit node); default 100"),
     "rule": Option("lists", str, "how that bound is kept (unit node): " + ", ".join(RULES)),
-    "queries": Option(0, int, "predictions of other graphs to make room for, at the price of training each"),
+    "queries": Option(0, int, "predictions on other graphs to budget for, each at the price of training"),
     **_SEVERAL,
 }
 _EDGE_UNITS = {
@@ -211,8 +211,8 @@ CURATOR_METHODS: tuple[Method, ...] = (
             **_BUDGET,
             "unit": Option(None, str, "edge"),
             "hops": Option(2, int, "how deep the head's convolution goes"),
-            "restart": Option(0.5, float, "of the convolution's PageRank; 1 reads no edge"),
-            "penalty": Option(0.1, float, "on the head's squared weights; more of it needs less noise"),
+            "restart": Option(0.5, float, "restart probability of the convolution's PageRank; 1 reads no edge"),
+            "penalty": Option(0.1, float, "penalty on the head's squared weights; more needs less noise"),
             **{name: _NETWORK[name] for name in (*_OPEN, "bits", "share_hops")},
             "hidden": Option(64, int, _HELP["hidden"]),
         },
@@ -242,10 +242,12 @@ CURATOR_METHODS: tuple[Method, ...] = (
             **_BUDGET,
             "unit": Option(None, str, "edge"),
             "hops": Option(2, int, "length of the chain"),
-            "contraction": Option(0.6, float, "by how much a step brings states nearer; smaller needs less noise"),
-            "share": Option(0.95, float, "of neighbours beside the mean of all nodes"),
+            "contraction": Option(
+                0.6, float, "by how much a step contracts the distance of states; smaller needs less noise"
+            ),
+            "share": Option(0.95, float, "weight of neighbours against the mean of all nodes"),
             "residual": Option(0.9, float, "weight of the first rows in each step"),
-            "floor": Option(20, int, "degrees below it are filled up with self-loops; higher needs less noise"),
+            "floor": Option(20, int, "smaller degrees are filled up with self-loops; higher needs less noise"),
             **{name: _NETWORK_OF_CARIBOU[name] for name in _OPEN},
         },
         search={"hops": (1, 2, 4), "contraction": (0.4, 0.6, 0.8)},

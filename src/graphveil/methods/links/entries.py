@@ -45,7 +45,7 @@ _LISTS = {
     ),
 }
 _BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help, within=MODES)}
-_READING = {"reading": Option("beliefs", str, "what is made of the lists: " + ", ".join(READINGS), within=READINGS)}
+_READING = {"reading": Option("beliefs", str, "how lists are used: " + ", ".join(READINGS), within=READINGS)}
 _ROUNDS = {"rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")}
 _BLOCKS = {
     "blocks": Option(
@@ -58,10 +58,10 @@ _BLOCKS = {
 _DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS), within=tuple(DENOISERS))}
 _DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr), 0.01 to 0.99")}
 _CALIBRATION = {
-    "lambda1": Option(1e-4, float, "price of the distance from the reported lists (calibration)"),
-    "lambda2": Option(1e-5, float, "price of the weights themselves (calibration)"),
+    "lambda1": Option(1e-4, float, "penalty on the distance from the reported lists (calibration)"),
+    "lambda2": Option(1e-5, float, "penalty on the weights themselves (calibration)"),
     "learning_rate_a": Option(0.01, float, "learning rate of the weights (calibration)"),
-    "complement": Option(0, int, "pairs nobody reported that are trained along (calibration)"),
+    "complement": Option(0, int, "unreported pairs that are trained as well (calibration)"),
 }
 
 

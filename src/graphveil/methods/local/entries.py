@@ -18,7 +18,7 @@ _LABELS_ONLY = {
 
 #: What the paper compares itself with.
 _OF_RIVALS = {
-    "loss": Option("drop", str, "drop, or cross-entropy on labels as they came (with steps_y=0)"),
+    "loss": Option("drop", str, "drop, or cross-entropy on labels as reported (with steps_y=0)"),
     "stand_in": Option(
         "normal",
         str,
@@ -103,9 +103,9 @@ LOCAL_METHODS: tuple[Method, ...] = (
         f"{_ROOM}.label_propagation:AnswerPool",
         _FAMILY,
         {
-            "epsilon_x": Option(1.0, float, "budget of one answer, all that people without a label spend"),
+            "epsilon_x": Option(1.0, float, "epsilon of one answer, all that people without a label spend"),
             "epsilon_y": PEOPLE["epsilon_y"],
-            "epsilon": Option(None, float, "most per person: the label and the answer get all of it each"),
+            "epsilon": Option(None, float, "total per person: a label or an answer gets all of it"),
             "question": Option(
                 None, str, "needed: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER, of a declared column"
             ),

@@ -14,8 +14,8 @@ _REPORTS: Final = (
         "feature-range-public",
         "the range [{low}, {high}] of {number} is public and was not read off the data",
         means="Everybody may know between which numbers a feature lies; noise is scaled to that range.",
-        breaks="somebody took the minimum and maximum of the collected values. The range then tells the value of "
-        "whoever holds the extreme",
+        breaks="somebody took the minimum and maximum of the collected values. The range then reveals the "
+        "value of whoever has the extreme",
         backed_by="tests/mechanisms/test_checklist.py::test_item_6_encoder_constants_do_not_depend_on_data",
     ),
     _says(
@@ -29,14 +29,14 @@ _REPORTS: Final = (
         "users-public",
         "the {nodes} users and their ids are public",
         means="Everybody may know who takes part, by id.",
-        breaks="an id tells something: a name, or numbers in the order of joining",
+        breaks="an id reveals something: a name, or numbers in the order of joining",
         backed_by="tests/mechanisms/edges/test_adjacency.py::test_item_1_unit_and_relation_are_declared",
     ),
     _says(
         "lower-id-reports",
         "of every two users the one with the lower id reports, which is public",
         means="A relationship is reported once, so that it costs the epsilon of one report.",
-        breaks="devices disagree about the order of ids: a pair is told by both and costs twice, or by nobody",
+        breaks="devices disagree about the order of ids: a pair is reported by both and costs twice, or by nobody",
         backed_by="tests/mechanisms/edges/test_adjacency.py",
     ),
     _says(
@@ -78,14 +78,14 @@ _REPORTS: Final = (
     _says(
         "permanent-reports",
         "every device keeps its secret, and answers an equal value with an equal report",
-        means="However often a device reports the same value, nothing more is told than by one report.",
+        means="However often a device reports the same value, it reveals no more than one report.",
         breaks="a device forgets its secret, and draws its noise anew",
         backed_by="tests/mechanisms/test_permanent.py",
     ),
     _says(
         "changes-open",
         "when a value changed, and when it went back, is NOT hidden",
-        means="Who reads all reports of a device sees when its value changed.",
+        means="Whoever reads all reports of a device sees when its value changed.",
         breaks="that something changed is itself the secret",
         backed_by="tests/mechanisms/test_permanent.py",
     ),
@@ -93,7 +93,7 @@ _REPORTS: Final = (
         "shares-public",
         "each feature's part of epsilon is public, the same for all users, and was not read off the data",
         means="Features have parts of epsilon of their own, which everybody may know.",
-        breaks="the shares come from each person's own data, or from private data for nothing",
+        breaks="the shares come from each person's own data, or from private data that nobody paid for",
         backed_by="tests/mechanisms/features/test_feature_rr.py",
     ),
     _says(
@@ -161,14 +161,14 @@ _WHO: Final = (
         "start-public",
         "what training starts from, a file or a module, was made without these data",
         means="Epsilon is the price of what training reads, not of the weights that it was given.",
-        breaks="the weights were fitted to the same people before: they show them, whatever epsilon is",
+        breaks="the weights were fitted to the same people before: they reveal them, whatever epsilon is",
         backed_by="tests/methods/test_own_backbone.py",
     ),
     _says(
         "statistics-public",
         "how often each class gives each answer is public and was not read off the data",
         means="Answers are read with shares that everybody may know.",
-        breaks="the shares were counted among the same people: predictions show them for nothing",
+        breaks="the shares were counted among the same people: predictions reveal them, and nobody paid",
         backed_by="tests/methods/local/test_answer_pool.py",
     ),
     _says(
@@ -221,7 +221,7 @@ _CURATOR: Final = (
         "degree-promised",
         "no node has more than {degree} edges, as was promised before anybody looked",
         means="Somebody who knows no edge promised it; an edge more is refused.",
-        breaks="D was read off the graph: the largest degree of the data tells about whoever has it",
+        breaks="D was read off the graph: the largest degree in the data reveals something about whoever has it",
         backed_by="tests/graphs/test_degree_bound.py",
     ),
     _says(
@@ -260,7 +260,7 @@ _RELEASES: Final = (
         "counts-public",
         "which pairs belong to which count is public and does not depend on private edges",
         means="The blocks that are counted were made without private edges, or their making was paid for.",
-        breaks="the blocks were chosen by looking at private edges for nothing",
+        breaks="the blocks were chosen by looking at private edges, and nobody paid",
         backed_by="tests/mechanisms/edges/test_noisy_counts.py",
     ),
     _says(
@@ -280,7 +280,7 @@ _RELEASES: Final = (
     _says(
         "asymptotic",
         "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged",
-        means="The tree was drawn with private edges by a chain that has its law only after infinitely many steps.",
+        means="The tree was drawn with private edges by a chain that is exact only after infinitely many steps.",
         breaks="nobody can prove that it holds beyond a handful of nodes: `edges=public-tree` does not need it",
         backed_by="tests/audit/test_trees.py",
     ),
@@ -417,7 +417,7 @@ _FEDERATION: Final = (
     _says(
         "labels-in-gradients",
         "{who} can learn the labels of training nodes, up to their names, from gradients",
-        means="Labels have no noise, and what comes back in training tells them.",
+        means="Labels have no noise, and the gradients of training reveal them.",
         breaks="labels are private from those named: choose a finite epsilon_y",
         backed_by="tests/federation/test_leaks.py::"
         "test_the_server_reads_labels_from_gradients_unless_they_were_randomized_and_is_said_to",
@@ -446,15 +446,15 @@ _FEDERATION: Final = (
     _says(
         "connections-unread",
         "the holders that guess read none of their connections",
-        means="A person's connections at such a holder change nothing that leaves it.",
+        means="A person's connections at such a holder change nothing that it sends.",
         breaks="a holder's program smooths its guesses over its graph",
         backed_by="tests/federation/modes/test_private_network.py",
     ),
     _says(
         "own-lists-cut",
         "the holders that guess read {degree} names at most of the list of each who trains, and no other connection",
-        means="A person who trains tells their label to so many others, through noisy sums, and to nobody else.",
-        breaks="a list is cut by what stands in another, or read of those who do not train",
+        means="The label of a person who trains counts in so many others' noisy sums, and nowhere else.",
+        breaks="a list is cut by what is in another, or lists of people who do not train are read",
         backed_by="tests/federation/modes/test_private_votes.py",
     ),
     _says(

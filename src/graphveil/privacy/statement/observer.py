@@ -78,7 +78,7 @@ OBSERVER_CODES: Final = table_of(
         _entry(
             "release-readers",
             "everybody who sees the released graph",
-            means="Whoever reads the published folder, for ever, and whatever is made of it.",
+            means="Whoever reads the published folder, at any time, and whatever is computed from it.",
             limits="The curator holds the graph as it is.",
             backed_by="tests/graphs/test_release.py",
         ),
@@ -86,14 +86,14 @@ OBSERVER_CODES: Final = table_of(
             "federation-server",
             "the server, and everybody who sees the trained model or its predictions",
             means="The server of a federation, which reads what holders publish, and users of the model.",
-            limits="Between holders masks protect and no epsilon: see what the mode opens.",
+            limits="Holders are protected from each other by masks, not by epsilon: see what the mode opens.",
             backed_by="docs/explanation/trust-models.md#the-vertical-model",
         ),
         _entry(
             "label-holder",
             "the label holder, and everybody who sees the trained model or its predictions",
             means="The holder of the labels, which reads the other holders' guesses, and users of the model.",
-            limits="In mode guesses the other holders are given the training labels.",
+            limits="In mode guesses the other holders get the training labels.",
             backed_by="docs/explanation/trust-models.md#the-vertical-model",
         ),
     )

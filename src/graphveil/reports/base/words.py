@@ -25,14 +25,14 @@ Priced = tuple[ProtectedUnit, float, float]
 CONTROL_MEANING = {
     "random-features": "random noise instead of the features, same graph, same released labels",
     "label-propagation": "released labels and the graph only: no features, no training",
-    "label-pool": "released labels and the graph only, read in many ways and pooled: no features",
-    "majority": "the class that most released labels name, for everybody",
+    "label-pool": "released labels and the graph only, by several label models combined: no features",
+    "majority": "the most frequent released class, for everybody",
     "no-edges": "the released features only, without the graph",
-    "random-graph": "random connections, as many and with the same noise",
+    "random-graph": "as many random connections, with the same noise",
     "public-only": "uses no private data at all",
     "public-edges": "the public edges only, without the private ones",
-    "random-edges": "random edges instead of those generated from private ones, as many",
-    "public-part": "public edges, features and labels alone, pooled: nothing made of private data",
+    "random-edges": "as many random edges instead of those generated from private ones",
+    "public-part": "public edges, features and labels alone, combined: nothing computed from private data",
 }
 
 RIVAL_MEANING = {
@@ -61,7 +61,7 @@ _AS_WELL = {
     "random-features": "random features on the same graph score as well",
     "label-propagation": "the released labels, spread over the graph without any features, score as well",
     "label-pool": "the released labels and the graph, pooled without any features, score as well",
-    "majority": "the class that most released labels name scores as well",
+    "majority": "the most frequent released class scores as well",
     "no-edges": "the released features alone, without the graph, score as well",
     "random-graph": "a random graph with as many connections scores as well",
     "public-only": "public data alone scores as well",
