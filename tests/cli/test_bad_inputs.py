@@ -142,7 +142,7 @@ SAID = [
     ("federation init --out o --epsilon 1 --holder a=h:x=2 --classes x,y", "address is 'h:x'; allowed: HOST:PORT"),
     (HOLDERS.replace("x,y", "x"), "classes is ['x']; allowed: two or more"),
     ("advise digits --trust nobody", "say local for private features and labels, links for private connections"),
-    ("advise digits --want lift=0.02", "--want, --pilot and --epsilon are about one trust"),
+    ("advise digits --want lift=0.02", "--want, --pilot and --epsilon apply to one trust model"),
     ("advise digits --trust curator --pilot nowhere/pilot", "no data set or folder 'nowhere/pilot'"),
     ("advise digits --trust curator --epsilon inf", "epsilon inf protects nothing"),
     ("plan lpgnn digits --pilot social-200", "--pilot and --degree are for a goal"),

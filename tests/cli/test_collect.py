@@ -303,12 +303,12 @@ def test_a_newcomer_is_asked_for_everything_and_can_sign(
     assert task["closes"] in {f"{today + timedelta(days):%Y-%m-%d}" for days in (29, 30)}
     assert task["price"] == {"features": "", "label": "2.5", "links": "2", "degree": "", "mode": "both"}
     for wrong in (
-        "the letter U+202E is not seen; once more, please",
-        "this is no day or moment such as 2027-01-31; once more",
+        "the character U+202E is invisible; please try again",
+        "this is not a day or moment such as 2027-01-31; please try again",
         "this is not later than",
-        "this is no whole number from 1 to 100; once more",
-        "this is no decimal above 0",
-        "this is none of lower, both, directed",
+        "this is not a whole number from 1 to 100; please try again",
+        "this is not a decimal above 0",
+        "this is not one of lower, both, directed",
     ):
         assert wrong in screen, screen
     assert "To fill in" not in screen and "read it, then graphveil collect sign clubs" in screen

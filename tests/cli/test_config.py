@@ -130,7 +130,7 @@ WRONG = [
     (SMALL + "[settings]\nepochs = 1.5", "run.toml, settings.epochs: 1.5; allowed: a whole number"),
     (SMALL + '[settings]\nepsilon_y = "none"', "run.toml, settings.epsilon_y: "),
     (SMALL + "[options]\nrepeats = 0", "run.toml, options.repeats: 0; allowed: at least 1"),
-    (SMALL + "[options]\nsed = 1", "run.toml, options.sed: is no key of a run; allowed: seed"),
+    (SMALL + "[options]\nsed = 1", "run.toml, options.sed: is not a key of a run; allowed: seed"),
     (SMALL + "[options]\nreproducible_noise = 1", "privacy noise is never fixed by a file"),
     (SMALL + "[setings]", "did you mean settings?"),
     ("settings = 1", "run.toml, settings: 1; allowed: a table, [settings]"),

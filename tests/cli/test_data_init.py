@@ -66,10 +66,10 @@ def test_what_is_open_is_one_line_and_a_draft_writes_nothing(type_in: Terminal, 
     ("words", "message"),
     [
         (("--column", "age"), "--column: 'age'; allowed: NAME=VALUE"),
-        (("--column", "age=int:0:1"), "age: 'int:0:1' is no kind; allowed: number:LOW:HIGH"),
+        (("--column", "age=int:0:1"), "age: 'int:0:1' is not a kind; allowed: number:LOW:HIGH"),
         (("--column", "born=date:1990-01-01:2020-01-01"), "such as years, and declare integer:1900:2030; or leave"),
         (("--column", "remark=text"), "list all values that there may be, as category:A,B,C"),
-        (("--column", "age=integer:0:x"), "'x' is no number"),
+        (("--column", "age=integer:0:x"), "'x' is not a number"),
         (("--column", "age=integer:0"), "the column 'age'"),
         (("--private", "edgs"), "private names 'edgs'"),
         (("--directed", "maybe"), "directed: 'maybe'; allowed: yes, no"),
@@ -114,7 +114,7 @@ def test_questions_at_a_terminal_offer_what_everybody_knows(
     assert questions[0].startswith("A range or a list read off the data would leak it")
     assert "Which column of nodes identifies a person? [person]: " in questions
     assert "What may age hold? (ages of people, in years) [integer:0:120]: " in questions
-    assert sum(line.endswith("once more, please") for line in questions) == 4
+    assert sum(line.endswith("please try again") for line in questions) == 4
     toml = (town / "graph.toml").read_text()
     assert "age = { integer = [0, 120], missing = 60 }" in toml and "hobbies" not in toml
 
@@ -125,7 +125,7 @@ def test_with_options_only_what_is_open_is_asked(
     questions = at_a_terminal(monkeypatch, "features\n", "\n")
     assert type_in("data", "init", town, *ANSWERS[2:]).code == 0
     assert [line.partition("?")[0] for line in questions if line.endswith(": ")] == [
-        "What belongs to the people, out of features, labels and edges",
+        "What must be protected, out of features, labels and edges",
         "What stands for a missing value",
     ]
 

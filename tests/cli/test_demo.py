@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def test_the_screen_fits_eighty_columns_and_what_comes_next_is_there() -> None:
     text = text_of(screen_of(replace(story(), data="x\n\x1b[2J[bold]y"), Path("runs/\x1b[2Jdemo")))
-    assert "\x1b" not in text and "[bold]y (made): 1,000 people" in text
+    assert "\x1b" not in text and "[bold]y (synthetic): 1,000 people" in text
     lines = text_of(screen_of(story(), Path("runs/demo"))).splitlines()
     assert max(map(len, lines)) <= 80
     head, *following = [line.strip() for line in lines[-4:]]

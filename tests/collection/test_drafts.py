@@ -53,7 +53,9 @@ NATURAL = ("שלום, עולם 5", "می\u200cخواهم", "👩\u200d🔬", "10
 @pytest.mark.parametrize("where", ["name", "organiser", "purpose", "contact", "public", "classes", "names", "ids"])
 def test_nobody_signs_what_does_not_read_as_it_is_written(where: str, tmp_path: Path) -> None:
     for hidden in HIDDEN:
-        with pytest.raises(InputError, match=rf"{where}: the letter U\+{ord(hidden):04X} is not seen.*leave it out"):
+        with pytest.raises(
+            InputError, match=rf"{where}: the character U\+{ord(hidden):04X} is invisible.*leave it out"
+        ):
             _with(where, f"clubs{hidden}", tmp_path).facts()
     for natural in NATURAL:
         facts = json.dumps(_with(where, natural, tmp_path).facts(), ensure_ascii=False)

@@ -149,8 +149,8 @@ def stored() -> dict[str, Tensor]:
             lambda weights: weights.update(bias=torch.zeros(C, dtype=torch.float64)),
             r"bias is \(\(3,\), torch.float64\)",
         ),
-        (lambda weights: weights["weight"][0].fill_(torch.nan), "weight holds what is no number"),
-        (lambda weights: weights["bias"].fill_(torch.inf), "bias holds what is no number"),
+        (lambda weights: weights["weight"][0].fill_(torch.nan), "weight holds what is not a number"),
+        (lambda weights: weights["bias"].fill_(torch.inf), "bias holds what is not a number"),
     ],
 )
 def test_weights_of_another_module_are_refused_by_name(change: Any, message: str) -> None:

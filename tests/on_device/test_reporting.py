@@ -388,7 +388,7 @@ def test_a_file_is_synced_before_it_is_named_and_its_folder_after(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("file", "message"),
-    [("limit", "your own limit in .*limit is no number"), ("secret", "neither a secret nor where one is")],
+    [("limit", "your own limit in .*limit is not a number"), ("secret", "neither a secret nor where one is")],
 )
 def test_a_damaged_limit_or_secret_is_no_default_and_no_new_one(file: str, message: str, tmp_path: Path) -> None:
     home = Home(tmp_path)

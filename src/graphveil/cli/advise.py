@@ -37,7 +37,7 @@ _NONE_FITS = {
 
 def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> RenderableType:
     """A line for each trust, and its command; with the reason if ``why``."""
-    head = Text(f"{printable(data)}: which method for which trust", style="bold")
+    head = Text(f"{printable(data)}: which method for which trust model", style="bold")
     lines: list[tuple[str, str]] = []
     for advice in advices:
         lift = "" if advice.expected is None else f", lift {advice.expected.points} points"
@@ -212,7 +212,7 @@ def advise(
         require_trust(trust)
     # Five searches would take minutes, and each trust has another unit for epsilon.
     if trust is None and (want or pilot or epsilon):
-        raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
+        raise InputError("--want, --pilot and --epsilon apply to one trust model", remedy="add --trust", allowed=_NAMES)
     if epsilon is not None:
         require_budget("--epsilon", epsilon, "nothing here")
         if epsilon == float("inf"):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _ATTACKS = {"linkteller": "LinkTeller", "feature-recovery": "recovery", "reconstruction": "rebuilding"}
 _LIFT = (
     "accuracy over the best control: the same without the connections, the features or the other organisation. At or "
-    "below zero the private data bought nothing. Intervals are over the test people of this one run."
+    "below zero the private data gained nothing. Intervals are over the test people of this one run."
 )
 _AUC = (
     "how often an attack ranks a true secret above a false one, without noise and with it; 0.50 is guessing. "
@@ -64,8 +64,8 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
         ("Took", f"{seconds(story.seconds)}; picture: {printable(folder / 'demo.svg')} (and .png)"),
     ]
     return Group(
-        Text("One private graph, three ways to trust, and a counterexample", style="bold"),
-        Text(f"{printable(story.data)} (made): {size}, {story.classes} classes"),
+        Text("One private graph, three trust models, and a counterexample", style="bold"),
+        Text(f"{printable(story.data)} (synthetic): {size}, {story.classes} classes"),
         Text(f"A GCN that protects nothing classifies {percent(story.plain.mean)}% of the test people correctly."),
         Text(),
         table(story),
@@ -107,7 +107,7 @@ def counterexample(way: Way) -> str:
     meaning = CONTROL_MEANING.get(way.control, "less private data")
     return (
         f"{way.method} hides people's features well, and they bought nothing: {way.control} ({meaning}) reaches "
-        f"{percent(way.control_accuracy.mean)}%. Data that buy nothing are best not collected."
+        f"{percent(way.control_accuracy.mean)}%. Data that gain nothing are best not collected."
     )
 
 

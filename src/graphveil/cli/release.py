@@ -157,7 +157,7 @@ def release(
         for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
-            progress(Progress(1, 4, "rehearsing what it will be good for"))
+            progress(Progress(1, 4, "rehearsing the expected lift"))
             complain(_expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that cannot be written would be paid for and lost.
         output.reserve(choices.room_of(graph))
@@ -207,7 +207,7 @@ def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: f
         return f"{'' if outlook.lift else 'warning: '}{outlook.sentence}"
     trials = rehearse(privacy, graph, alternatives(privacy, graph), share=share)
     trial_of_method, best_trial = trials[0], max(trials, key=lambda trial: trial.lift.mean)
-    assumed = f"{assumed_neighbours(domain, share):.2g} made private edges a person"
+    assumed = f"{assumed_neighbours(domain, share):.2g} synthetic private edges a person"
     sentence = f"expected lift over the public part alone: {trial_of_method.sentence}, rehearsed with {assumed}"
     advice = "" if best_trial is trial_of_method else f"{rival_name(best_trial.edges)}: {best_trial.sentence}"
     if trial_of_method.lift.high < 0:

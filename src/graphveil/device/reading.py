@@ -44,7 +44,7 @@ def number(facts: Mapping[str, object], name: str) -> Fraction:
     """Return a decimal above 0, exactly."""
     value = facts.get(name)
     if not isinstance(value, str) or not _DECIMAL.fullmatch(value) or not Fraction(value):
-        raise DeviceError("bad-task", f"{name} is no decimal above 0 with nine digits after the point at most")
+        raise DeviceError("bad-task", f"{name} is not a decimal above 0 with at most nine digits after the point")
     return Fraction(value)
 
 
@@ -52,7 +52,7 @@ def real(facts: Mapping[str, object], name: str) -> float:
     """Return the binary64 number nearest to a decimal."""
     value = facts.get(name)
     if not isinstance(value, str) or not _REAL.fullmatch(value) or not math.isfinite(float(value)):
-        raise DeviceError("bad-task", f"{name} is no decimal")
+        raise DeviceError("bad-task", f"{name} is not a decimal")
     return float(value)
 
 

@@ -162,7 +162,7 @@ def test_other_units_are_what_method_and_accountant_say() -> None:
     assert (conversion["unit"], conversion["epsilon"], conversion["why"]) == (
         "one relationship",
         0.6,
-        "the same noise, asked about one of them",
+        "the same noise, for one of them",
     )
     node = promised("gap", {"unit": "node"})
     (lists,) = trust.conversions(node, None)

@@ -57,7 +57,7 @@ def test_the_card_of_a_finished_party_says_both(tmp_path: Path) -> None:
     card = (tmp_path / "card.md").read_text().replace("\\", "")
     first = card.index("one person's features and label at one holder: epsilon 2, delta 0.0001")
     assert first < card.index("one published guess of a node's class by one holder: epsilon 2, delta 0")
-    assert "What the label holder has of a person: it trains on that as it is." in card
+    assert "The label holder's own data about a person: it trains on them as they are." in card
     assert "What a person's features change in the rows of neighbours" not in card
     assert "epsilon 2, delta 0.0001" in read(screens.finished(answer))
 

@@ -108,13 +108,13 @@ class Dialogue(Terminal):
                 fields[name] = check(text)
                 return
             except (InputError, DeviceError) as error:
-                self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; once more, please")
+                self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; please try again")
 
 
 def _seen(text: str) -> str:
     hidden = hidden_in(text)
     if hidden is not None:
-        raise InputError(f"the letter U+{ord(hidden):04X} is not seen")
+        raise InputError(f"the character U+{ord(hidden):04X} is invisible")
     return text
 
 
@@ -122,7 +122,7 @@ def _moment(text: str, *, after: str | None = None) -> str:
     try:
         moment = moment_of("this", text)
     except InputError as error:
-        raise InputError("this is no day or moment such as 2027-01-31") from error
+        raise InputError("this is not a day or moment such as 2027-01-31") from error
     if after is not None and moment <= moment_of("opens", after):
         raise InputError(f"this is not later than {after}")
     return text
@@ -130,7 +130,7 @@ def _moment(text: str, *, after: str | None = None) -> str:
 
 def _whole(text: str, most: int) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise InputError(f"this is no whole number from 1 to {most:,}")
+        raise InputError(f"this is not a whole number from 1 to {most:,}")
     return int(text)
 
 
@@ -141,5 +141,5 @@ def _epsilon(text: str) -> str:
 
 def _mode(text: str) -> str:
     if text not in _MODES:
-        raise InputError(f"this is none of {', '.join(_MODES)}")
+        raise InputError(f"this is not one of {', '.join(_MODES)}")
     return text

@@ -66,9 +66,9 @@ def enrolled(answer: Mapping[str, Any], folder: Path) -> RenderableType:
 def replaced(answer: Mapping[str, str]) -> RenderableType:
     facts = [
         ("Person", answer["id"]),
-        ("Token", f"{answer['token']} (told once; written nowhere)"),
+        ("Token", f"{answer['token']} (shown once; stored nowhere)"),
         *([("Link", f"{answer['link']}: opens their page")] if "link" in answer else []),
-        ("Before", "the token they had enrols nobody any more"),
+        ("Before", "the old token no longer works"),
     ]
     return pairs(facts)
 
@@ -77,7 +77,7 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
     facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
     facts += [("People", f"{answer['url']}/"), ("Organiser", f"{answer['url']}/organiser")]
     if answer["admin"]:
-        facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
+        facts.append(("Admin token", f"{answer['admin']} (shown once; kept in admin-token)"))
     elif answer["admin_file"]:
         facts.append(("Admin token", f"in the file {answer['admin_file']}"))
     return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])
@@ -86,7 +86,7 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
 def status(answer: Mapping[str, Any]) -> RenderableType:
     epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
     if answer["scrubbed"]:
-        epoch += "; scrubbed, so that none can be opened any more"
+        epoch += "; scrubbed: none can be opened any more"
     do = "does" if answer["empty"] == 1 else "do"
     facts = [
         ("Task", f"{answer['name']}, {answer['task'][:16]}, signed by {answer['signed_by']}"),

@@ -194,8 +194,8 @@ _QUESTIONS: Final = {
     "split": "Which column says train, val or test? (none: there is no such column)",
     "source": "Which column of edges is the source?",
     "target": "Which column of edges is the target?",
-    "private": "What belongs to the people, out of features, labels and edges? (with commas between; or none)",
-    "classes": "Which classes are there, also those that nobody has? (in order, with commas; 7 stands for 0 to 6)",
+    "private": "What must be protected, out of features, labels and edges? (with commas between; or none)",
+    "classes": "Which classes are there, including those that nobody has? (in order, with commas; 7 stands for 0 to 6)",
     "directed": "Do edges have a direction? (yes, no)",
     "dimension": "How many features does the features file have?",
 }
@@ -250,7 +250,7 @@ class Interview(Terminal):
                     _ = declare(draft, changed) if key == "missing" else open_questions(draft, changed)
                     return changed
             except InputError as error:
-                self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; once more, please")
+                self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; please try again")
 
 
 def answers_of(typed: Typed) -> Answers:
@@ -330,7 +330,7 @@ def _kind(column: str, text: str) -> object:
         most, _, words = rest.partition(":")
         kind = {word: list(words_of(words)), "most": _number(most)}
     elif text.strip() != YesNo.word:
-        raise InputError(f"{text!r} is no kind", where=column, allowed=KINDS, remedy=_INSTEAD.get(word))
+        raise InputError(f"{text!r} is not a kind", where=column, allowed=KINDS, remedy=_INSTEAD.get(word))
     return kind
 
 
@@ -359,4 +359,4 @@ def _number(text: str, otherwise: str | None = None) -> int | float | str:
     except ValueError as error:
         if otherwise is not None:
             return otherwise
-        raise InputError(f"{text!r} is no number", allowed=KINDS) from error
+        raise InputError(f"{text!r} is not a number", allowed=KINDS) from error

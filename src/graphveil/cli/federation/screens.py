@@ -150,7 +150,7 @@ def _line(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     alignment, run = (seconds(line[f"seconds_{part}"]) for part in ("alignment", "run"))
     facts = f"{line['bits_per_second'] / 1e6:g} Mbit/s and {line['delay'] * 1000:g} ms one way"
     waits = f"{line['trips']:,} messages wait for each other"
-    return [("Line", f"at most {run} at {facts}, alignment {alignment}; {waits}; computing comes on top")]
+    return [("Line", f"at most {run} at {facts}, alignment {alignment}; {waits}; plus computation")]
 
 
 def _joining(answer: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -225,7 +225,7 @@ def _value(value: object, kind: type, where: str, *, remedy: str) -> Any:
 
 
 def _unknown(path: Path, key: str, names: tuple[str, ...]) -> InputError:
-    problem, where, last = "is no key of a run", f"{path}, {key}", key.rpartition(".")[2]
+    problem, where, last = "is not a key of a run", f"{path}, {key}", key.rpartition(".")[2]
     if last == "reproducible_noise":
         remedy = f"privacy noise is never fixed by a file; type {flag(last)} for an experiment"
         return InputError(problem, where=where, remedy=remedy)
@@ -244,7 +244,7 @@ def run_schema(method: Method | None = None) -> Schema:
     """
     methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
     method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}
-    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run lay"}}
+    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run were"}}
     for key, choice in choices().items():
         low = {} if choice.low is None else {"minimum": choice.low}
         properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
@@ -257,7 +257,7 @@ def run_schema(method: Method | None = None) -> Schema:
         "type": "object",
         "properties": {
             METHOD: method_names,
-            DATA: {"type": "string", "description": "a named data set, or a folder, from where this file lies"},
+            DATA: {"type": "string", "description": "a named data set, or a folder, relative to this file"},
             SETTINGS: {"type": "object"} if method is None else _settings(method),
             OPTIONS: options,
         },

@@ -103,7 +103,7 @@ class Draft:
         for name, texts in {**texts_by_name, "ids": self.subject.ids}.items():
             hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
             if hidden is not None:
-                what = f"{name}: the letter U+{ord(hidden):04X} is not seen, or turns what stands beside it round"
+                what = f"{name}: the character U+{ord(hidden):04X} is invisible, or changes the direction of text"
                 raise InputError(what, where=TASK, remedy="leave it out; text from right to left needs none")
         with refusals(TASK):
             return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)

@@ -118,7 +118,7 @@ class Features:
 
     def _step(self, value: object, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise DeviceError("bad-value", f"{name} is no number")
+            raise DeviceError("bad-value", f"{name} is not a number")
         try:
             at = float(value)
         except OverflowError:

@@ -227,7 +227,7 @@ class Home:
         try:
             return None if text == _NO_LIMIT else Fraction(text)
         except ValueError as error:
-            detail = f"your own limit in {path} is no number"
+            detail = f"your own limit in {path} is not a number"
             raise DeviceError("ledger", detail, f"Write it there again: {_LIMITS}.") from error
 
     def ledger(self) -> DeviceLedger:

@@ -102,8 +102,8 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
     texts = {
         **{role: f"which column is the {role}" for role, column in roles.items() if column is None},
         **({"label": f"which column is the label, or {NO_COLUMN}"} if roles["label"] is None else {}),
-        "private": f"what belongs to the people, out of {', '.join(PRIVATE_PARTS)}",
-        "classes": "all classes in order, also those that nobody has",
+        "private": f"what must be protected, out of {', '.join(PRIVATE_PARTS)}",
+        "classes": "all classes in order, including those that nobody has",
         "directed": "whether edges have a direction",
         **({"dimension": "the number of features of the features file"} if draft.entries is not None else {}),
     }

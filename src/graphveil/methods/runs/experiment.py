@@ -35,7 +35,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 CEILING = "ceiling"
 #: Splits of one graph overlap, and are no sample of graphs.
 ONE_GRAPH = (
-    "an interval over overlapping splits of one graph says nothing of new graphs; how methods do on many is in "
+    "an interval over overlapping splits of one graph says nothing about other graphs; how methods do on many is in "
     "benchmarks/README.md, The panel"
 )
 

@@ -121,4 +121,4 @@ def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
         if stored.get(name) != expected.get(name):
             raise InputError(f"{name} is {stored.get(name)}", where="backbone", allowed=str(expected.get(name)))
         if not bool(torch.isfinite(weights[name]).all()):
-            raise InputError(f"{name} holds what is no number", where="backbone")
+            raise InputError(f"{name} holds what is not a number", where="backbone")

@@ -20,7 +20,7 @@ from graphveil.runtime.words import count_of
 #: code -> the observer in so few words that a unit and its epsilons fit beside it.
 SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "server-and-model": "the server and all it tells",
+        "server-and-model": "the server and all it shares with",
         "all-but-curator": "all but the curator",
         "release-readers": "all readers of the release",
         "federation-server": "server and model users",
@@ -47,9 +47,9 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
         "changes-open": "that a value changed is NOT hidden",
         "others-declared": "that these people are new was declared, not checked",
         "rows-declared": "which row is whose was declared, not checked",
-        "start-public": "weights that were given were made without these data",
+        "start-public": "the given weights were trained without these data",
         "statistics-public": "the statistics of answers are public",
-        "extractor-public": "what made the features is public and never saw these data",
+        "extractor-public": "the feature extractor is public and never saw these data",
         "proxy-public": "the proxy is public and holds nobody of these data",
         "reports-handed-in": "reports that were handed in are not paid for here",
     }

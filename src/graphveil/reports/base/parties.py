@@ -162,7 +162,7 @@ class Parties:
         text = "; ".join(sentences)
         if text.count(PRIOR) > 1:
             text = f"{text.replace(f', where {PRIOR}', '')}; each time, {PRIOR}"
-        return party.learns or text or "nothing of anybody else: nothing is sent to it"
+        return party.learns or text or "nothing about anybody else: nothing is sent to it"
 
     def reaching(self, party: Party) -> tuple[Arrow, ...]:
         return tuple(arrow for arrow in self.arrows if party.key in arrow.readers)

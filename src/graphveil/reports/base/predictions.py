@@ -152,7 +152,7 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if privacy.nodes:
         cached = f"{EYES}; where a method reads edges, also those of the run's graph are read again"
     if not privacy.queries:
-        return f"{cached}; the run has made no room for another graph (queries = 0)"
+        return f"{cached}; the run has no budget for another graph (queries = 0)"
     price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
     return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
 

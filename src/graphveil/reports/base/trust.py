@@ -35,7 +35,7 @@ MEASURED: Final = (
 )
 LEGEND: Final = (
     "yes: protected; partly: in part; no: used as it is; unused: not even read. Whole person: that somebody takes part "
-    "at all, with everything of theirs."
+    "at all, with all their data."
 )
 
 
@@ -139,11 +139,11 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
     for part in parts_of(guarantee):
         if part.unit.kind == "node and own list" and math.isfinite(part.epsilon):
             two = several(part, 2)
-            prices.append(_conversion(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
+            prices.append(_conversion(RELATIONSHIP.text, two.epsilon, two.delta, "it is in the lists of two nodes"))
         if not part.unit.is_connection or math.isinf(part.epsilon):
             continue
         if part.unit.count > 1 and relationship is not None:
-            why = "the same noise, asked about one of them"
+            why = "the same noise, for one of them"
             prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
             continue
         whole = part

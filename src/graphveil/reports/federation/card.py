@@ -34,7 +34,7 @@ OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 PREDICTED = "predictions.csv"
 _SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
 _ROWS = "Rows of neighbours: a person's features change them too, and every row is a separate unit."
-_OF_OTHERS = "What the label holder has of a person: it trains on that as it is."
+_OF_OTHERS = "The label holder's own data about a person: it trains on them as they are."
 _ALONE = (
     "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
     "has not been trained. To train it, at the label holder:"

@@ -61,7 +61,7 @@ function ask(draft, app, folder, finished) {
   const batch = field("All columns that have no answer yet hold", select(KINDS, "", every, { "data-column": "*" }));
   const parts = [
     note("", "Why you are asked", p(WHY)),
-    el("fieldset", {}, el("legend", {}, "What is private?"), hint("Tick what belongs to the people and may not be seen. All else is public."),
+    el("fieldset", {}, el("legend", {}, "What is private?"), hint("Tick what must be protected. All else is public."),
       PRIVATE.map(([key, name]) => box(name, answers.private.includes(key), (on) => {
         answers.private = PRIVATE.map(([one]) => one).filter((one) => (one === key ? on : answers.private.includes(one)));
         keep();
@@ -70,7 +70,7 @@ function ask(draft, app, folder, finished) {
       field("Does a connection have a direction?", text("directed", select(DIRECTIONS, answers.directed)))),
     el("fieldset", {}, el("legend", {}, "To predict"), el("div", { class: "row" }, role("label", people),
       field("All classes", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })),
-        "All that exist, also those that nobody has. One a line, or with commas between them."))),
+        "All that exist, including those that nobody has. One a line, or with commas between them."))),
     el("fieldset", {}, el("legend", {}, "What each column may hold"), batch, columns),
   ];
   if (tables.some(([file]) => file.startsWith("features."))) {
