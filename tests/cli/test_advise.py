@@ -58,7 +58,7 @@ def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
         Cell(str(rule.method), graph, 4.0, None, lift) for graph, lift in (("cora", 9.1), ("citeseer", 3.0))
     )
     rehearsal = Rehearsal((TRIAL,)) if rehearsed else None
-    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "made graphs", None, 3.2)
+    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "synthetic graphs", None, 3.2)
 
 
 def words_of(screen: RenderableType) -> str:
@@ -70,7 +70,7 @@ def words_of(screen: RenderableType) -> str:
 
 def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None:
     text = words_of(advise_screen.of_one("town", advice()))
-    assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on made graphs" in text
+    assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on synthetic graphs" in text
     assert "made 60.0 +10.0 (+4.0 to +16.0) no-edges" in text
     assert "Narrower by" not in text
     assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
@@ -147,7 +147,7 @@ def test_a_missed_goal_says_which_epsilon_the_plan_is_for_and_what_narrows_the_a
     pilot: str | None, named: bool
 ) -> None:
     missed = Reached(Goal("lift", 0.9), None, None, {8.0: Band(0.1, 0.2)})
-    text = words_of(searched(Wanted("epsilon", missed, "made graphs", 2.0), pilot, Text("the plan itself")))
+    text = words_of(searched(Wanted("epsilon", missed, "synthetic graphs", 2.0), pilot, Text("the plan itself")))
     assert "at 8 all rehearsals together gave +10.0 to +20.0 points" in text
     assert "The plan below is for the default epsilon." in text and text.endswith("the plan itself")
     assert ("--pilot DATA" in text) == named

@@ -92,7 +92,7 @@ def test_where_edges_are_protected_other_people_get_no_row_of_the_training_eithe
     start = cm.graph()
     method = (GAP if name == "gap" else ClassSums)(epsilon=8.0, epochs=2).fit(start, split=cm.split_of(start))
     assert torch.equal(method.predict_proba(made.changed(start)), method.predict_proba())
-    with pytest.raises(GraphveilError, match=r"made room for 0|only nodes whose sums were published"):
+    with pytest.raises(GraphveilError, match=r"has budget for 0|only nodes whose sums were published"):
         method.predict_proba(made.changed(start, x=1 - made.dense(start.x)), randomness=SecureRandomness())
 
 

@@ -111,7 +111,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     assert "epochs = 60" in officer.gets("config.toml")
     look(officer, seen, "price")
     officer.presses("Train now")
-    officer.sees("What came of it: class-sums on digits", "What may be learned about one person", "run: finished")
+    officer.sees("Result: class-sums on digits", "What may be learned about one person", "run: finished")
     officer.presses("Draw the graph")
     officer.sees("1,797 of 1,797 people are drawn")
     # First an attack on which the picture leans.
@@ -154,10 +154,10 @@ def test_every_measured_method_has_its_own_bands_and_no_other_unit(server: Serve
     officer.fills("#method", "gap")
     officer.presses("Choose the budget")
     officer.sees("cora, cora-ml and citeseer: 71.7 to 80.5 at epsilon 4", "-1.8 to -0.4 at epsilon 4")
-    officer.fills_in("What shall be hidden (unit)", "node")
+    officer.fills_in("What to hide (unit)", "node")
     officer.sees("caltech")
     assert "cora-ml" not in officer.text("#body")
-    officer.fills_in("What shall be hidden (unit)", "k-edges")
+    officer.fills_in("What to hide (unit)", "k-edges")
     officer.sees("This method was not measured on graphs like yours.")
 
 
@@ -215,10 +215,10 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.sees("Why you are asked", "it tells who somebody is")
     officer.presses("Write graph.toml and check the folder")
     officer.sees("Say first what is private.")
-    officer.presses("who is connected with whom")
+    officer.presses("who is connected to whom")
     officer.presses("Write graph.toml and check the folder")
     officer.sees(
-        "Some answers are not there yet.", "Does a connection have a direction?", "What team holds; or leave it out."
+        "Some answers are missing.", "Does a connection have a direction?", "What team holds; or leave it out."
     )
     officer.fills("[data-role=label]", "team")
     officer.fills("[data-answer=classes]", "a, b")
@@ -243,7 +243,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.presses("Go on with these data")
     # What was ticked, and not what some method would protect besides.
     officer.sees(
-        "Declared private\nwho is connected with whom (edges)", "Public\nwhat is known of each person (features); which"
+        "Declared private\nwho is connected to whom (edges)", "Public\nwhat is known about each person (features); which"
     )
     officer.presses("Say whom you trust")
     officer.presses("A curator, who publishes once")
@@ -259,7 +259,7 @@ def test_a_folder_of_undeclared_columns_becomes_a_plan(server: Server, officer: 
     shutil.copytree("docs/examples/town", server.folder / "town", ignore=shutil.ignore_patterns("*.toml", "*.py"))
     officer.come(server.start())
     officer.presses("town")
-    officer.presses("who is connected with whom")
+    officer.presses("who is connected to whom")
     officer.fills("[data-role=id]", "person")
     officer.fills("[data-role=label]", "club")
     officer.fills_in("Does a connection have a direction?", "no")
@@ -321,7 +321,7 @@ def test_a_list_of_edges_becomes_tables(server: Server, officer: Officer) -> Non
     officer.presses("Take it from another source")
     officer.fills_in("Where is the graph?", "list")
     officer.presses("Copy it into the folder")
-    officer.sees("Something is empty yet.")
+    officer.sees("Something is still empty.")
     officer.fills_in("File", "friends.txt")
     officer.fills_in("Name of a new folder", "friends")
     officer.presses("Copy it into the folder")
@@ -385,7 +385,7 @@ def test_whatever_fails_says_what_happened(server: Server, officer: Officer) -> 
     officer.sees("The studio does not answer.", "start it again in the same folder")
     server.start()
     # The run went on without its server, and the browser is still known.
-    officer.sees("The studio answers again.", "What came of it: class-sums on digits")
+    officer.sees("The studio answers again.", "Result: class-sums on digits")
     offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     browser.driver.execute_cdp_cmd("Network.enable", {})
     browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **offline})
@@ -431,7 +431,7 @@ def test_two_tabs_and_a_stranger(server: Server, officer: Officer, tmp_path: Pat
     officer.sees("trust: a curator, who trains")
     driver.switch_to.window(first)
     officer.presses("work")
-    officer.sees("Another tab has chosen something else meanwhile.")
+    officer.sees("Another tab has made other choices meanwhile.")
     officer.presses("Take the other tab's")
     officer.sees("data: digits", "trust: a curator, who trains")
     for other in driver.window_handles:

@@ -416,7 +416,7 @@ _ENTRIES: Final = (
         trust="curator",
         source="Ghosh, Roughgarden and Sundararajan, STOC 2009; McSherry, SIGMOD 2009",
         report="one integer of 64 bits a count",
-        note="a curator's; pure epsilon for all counts of disjoint sets together; what made graphs are drawn from",
+        note="a curator's; pure epsilon for all counts of disjoint sets together; what generated graphs are drawn from",
         options=(_PER_EDGE,),
     ),
 )

@@ -273,7 +273,7 @@ def test_a_goal_is_searched_without_reading_what_is_private() -> None:
         declared=("features", "labels"),
         progress=events.append,
     )
-    assert answer.budget == "epsilon" and answer.on == "made graphs" and events
+    assert answer.budget == "epsilon" and answer.on == "synthetic graphs" and events
     assert set(answer.reached.tried) <= set(GRID) and "accuracy of at least 90 %" in answer.sentence
 
 

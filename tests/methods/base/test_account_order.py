@@ -48,7 +48,7 @@ def test_a_second_collection_that_cannot_be_paid_says_that_the_first_trains_agai
     with pytest.raises(BudgetError, match="declare a larger budget before collecting"):
         once.collect([spend(2.0)], unread)
     once.collect([spend()], lambda: Sent("reports"))
-    with pytest.raises(BudgetError, match="trains again at no price: fit_reports, or fit_published"):
+    with pytest.raises(BudgetError, match="trains again at no cost: fit_reports, or fit_published"):
         once.collect([spend()], unread)
 
 

@@ -282,7 +282,7 @@ def test_few_validation_reports_leave_the_choice_to_the_public_topology() -> Non
 
     choices = [choose_hops(reads, y, topology, SHORT, BOTH) for y in (few, changed)]
     assert choices[0] == choices[1] and not choices[0].tried
-    assert "too few to choose by" in choices[0].words
+    assert "too few validation reports" in choices[0].words
     assert choose_hops(reads, labels, topology, SHORT, BOTH).tried
 
 

@@ -182,7 +182,7 @@ def test_nobody_else_may_read_the_makers_own_part(run: Path) -> None:
     # Whoever may read one shared file may read the model too.
     assert len({file.stat().st_mode for file in (run / "public").iterdir()}) == 1
     assert "May be handed on" in (run / "public/README.md").read_text()
-    assert "For the maker of this run alone" in (run / "README.md").read_text()
+    assert "For the owner of this run alone" in (run / "README.md").read_text()
 
 
 def test_nothing_that_was_measured_or_typed_is_in_the_public_part(run: Path) -> None:

@@ -194,8 +194,8 @@ def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, request: Request)
     return list(worlds_of(graph, facts)), _MADE, range(1 if request.goal is None else 2)
 
 
-_PILOT = "a pilot, which you declare public or already paid: its values were read as they are"
-_MADE = "made graphs: public parts as they are, private parts made anew"
+_PILOT = "a pilot, which you declare public or already paid for: its values were read as they are"
+_MADE = "synthetic graphs: public parts as they are, private parts generated"
 
 
 def _adversary(rule: Rule, graph: GraphParts, epsilon: float) -> str:

@@ -167,7 +167,7 @@ def wanted(
         return rehearse(name, chosen, worlds, (), seeds=seeds, progress=progress).band(goal.what)
 
     reached = smallest(goal, band_at)
-    on = "made graphs" if pilot is None else f"{worlds[0].name}, which you declare public or already paid"
+    on = "synthetic graphs" if pilot is None else f"{worlds[0].name}, which you declare public or already paid for"
     return Wanted(budget, reached, on, time.perf_counter() - began)
 
 

@@ -121,7 +121,7 @@ NETWORK_HELP = {
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam",
     "epochs": "maximum number of epochs",
-    "patience": "stop after so many epochs of which none was the best so far; 0: never",
+    "patience": "stop after so many epochs without improvement; 0: never",
 }
 #: What people send besides lists, in a local collection.
 PEOPLE = {

@@ -34,7 +34,7 @@ _ONE_NODE = Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit"
 _HELP = {
     "hops": "noisy sums over neighbours, one after the other",
     "hidden": "hidden width",
-    "dropout": "dropout in training without noise; default: 0.5 from 500 columns of features on, else 0; progap 0.7",
+    "dropout": "dropout in training without noise; default: 0.5 from 500 feature columns on, else 0; progap 0.7",
     "epochs": "epochs of training without noise, at most",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam, without noise",
@@ -256,7 +256,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
     ),
     Method(
         "node-sums",
-        "a curator releases one noisy vote of neighbours by class and protects whole nodes; the strongest for them",
+        "a curator releases one noisy sum of neighbours by class and protects whole nodes; the strongest for them",
         "central",
         "graphveil.methods.curator.node_sums:NodeSums",
         _FAMILY,

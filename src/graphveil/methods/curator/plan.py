@@ -119,7 +119,7 @@ def _further_advice(method: CuratorEstimator, schema: GraphSchema, noise: Noise)
     if privacy.public:
         return
     if not method.reads_edges:
-        yield "people who join later are predicted at no price: no edge is read"
+        yield "people who join later are predicted at no cost: no edge is read"
     elif "queries" not in method.entry.options:
         yield "people who join later are not predicted: gap and progap can, at a price (queries)"
     else:
@@ -152,7 +152,7 @@ def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -
             "over no-edges before using edges at all, or raise epsilon"
         )
     if not privacy.nodes:
-        advice.append("edges alone are protected: features and labels are open in what is released")
+        advice.append("edges alone are protected: what is released may show features and labels")
     return tuple(advice)
 
 

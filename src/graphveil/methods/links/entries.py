@@ -102,7 +102,7 @@ LINK_METHODS: tuple[Method, ...] = (
     ),
     Method(
         "link-beliefs",
-        "private neighbour lists weighed by their exact likelihood; no network",
+        "private neighbour lists weighted by their exact likelihood; no network",
         "local",
         f"{_ROOM}.link_beliefs:LinkBeliefs",
         _FAMILY,
@@ -124,7 +124,7 @@ LINK_METHODS: tuple[Method, ...] = (
     ),
     Method(
         "links",
-        "private neighbour lists: link-beliefs and list-sums pooled by released labels; the one to take",
+        "private neighbour lists: link-beliefs and list-sums combined by released labels; recommended",
         "local",
         f"{_ROOM}.link_beliefs:Links",
         _FAMILY,

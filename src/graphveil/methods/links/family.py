@@ -93,7 +93,7 @@ class LinkPlan:
         if self.per_person > SWAMPED:
             return (
                 f"{expected}: below epsilon {self.swamped_below:.1f} a {unit}, networks on the lists as reported are "
-                "swamped; links weighs and counts the reports, and does without them where they say too little",
+                "swamped; links weighs and counts the reports, and leaves them out where they say too little",
             )
         if self.per_person < CLEAN:
             return (f"{expected}: above epsilon {self.clean_above:.1f} a {unit} there is nothing left to denoise",)

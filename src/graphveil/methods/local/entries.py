@@ -40,7 +40,7 @@ _POOLING = {
     "pooling": Option(
         "labels",
         str,
-        "labels: pooled with what labels say alone, weighed by validation reports; none: as published",
+        "labels: combined with label-pool, weighted by validation reports; none: as published",
         within=("labels", "none"),
     )
 }
@@ -77,7 +77,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
     ),
     Method(
         "label-propagation",
-        "private labels spread over a public topology; no features, no training",
+        "private labels propagated over a public topology; no features, no training",
         "local",
         f"{_ROOM}.label_propagation:LabelPropagation",
         _FAMILY,
@@ -87,7 +87,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
     ),
     Method(
         "label-pool",
-        "private labels read in several ways at once and pooled; no features; the strongest on labels alone",
+        "private labels, by several label models combined; no features; the strongest on labels alone",
         "local",
         f"{_ROOM}.label_propagation:LabelPool",
         _FAMILY,

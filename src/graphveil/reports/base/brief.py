@@ -20,7 +20,7 @@ from graphveil.runtime.words import count_of
 #: code -> the observer in so few words that a unit and its epsilons fit beside it.
 SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "server-and-model": "the server and all it shares with",
+        "server-and-model": "server and its recipients",
         "all-but-curator": "all but the curator",
         "release-readers": "all readers of the release",
         "federation-server": "server and model users",

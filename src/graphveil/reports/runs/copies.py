@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PARTS: Final = ("trains", "validates", "tests", "takes no part")
 _SEED: Final = 7
-_OWN: Final = "For the maker of the run alone: it shows true edges and labels."
+_OWN: Final = "For the owner of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
 
 

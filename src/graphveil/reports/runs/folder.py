@@ -73,13 +73,13 @@ paid for from one copy do not show in another, so agree on who predicts.
 of them anew: nothing is signed.
 """
 _OWN_README = """\
-# For the maker of this run alone
+# For the owner of this run alone
 
 Controls, the ceiling, accuracies and attacks were measured on true data, and `config.toml` names paths: epsilon covers
 none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
 """
 _OWN_COLLECTED = """\
-# For the maker of this run alone
+# For the owner of this run alone
 
 Controls and accuracies were estimated from randomized labels that people's own devices sent: epsilon covers them, and
 no true label is known. `config.toml` and `result.json` name paths of this machine, which it does not cover. Hand on the

@@ -1,7 +1,7 @@
 /** The studio's server: one session, one way to ask, and every refusal a sentence. */
 
 const OFFLINE = "The studio does not answer: the note at the top says what to do.";
-const FAULT = "The studio made a mistake. Nothing was spent by it; the window of the command says more.";
+const FAULT = "The studio failed. It spent nothing; the terminal says more.";
 
 /** What the server refused, or that it does not answer. */
 export class Refused extends Error {

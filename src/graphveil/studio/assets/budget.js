@@ -31,7 +31,7 @@ export function render(body, app) {
   };
   const draw = () => {
     marks.length = 0;
-    return fill(bands, "Looking for what is known.", () => evidence(app, marks), (parts) => {
+    return fill(bands, "Looking for public figures.", () => evidence(app, marks), (parts) => {
       const [[, epsilon] = [], ...others] = app.budgets();
       for (const mark of epsilon && !others.length ? marks : []) mark(epsilon);
       return parts;
@@ -44,8 +44,8 @@ export function render(body, app) {
     el("h2", {}, "How much may be learned?"),
     form(app, replan, again, first),
     app.budgets().map(([key, epsilon], _, all) => slider(app, key, epsilon, replan, all.length > 1 ? [] : marks)),
-    el("h2", {}, "What it may be good for"), bands,
-    more("More settings", hint("What is left empty is as advised. All of it stands in config.toml and in the command."), form(app, replan, again, (one) => !first(one))),
+    el("h2", {}, "What it may gain"), bands,
+    more("More settings", hint("What is left empty is as advised. All of it is in config.toml and in the command."), form(app, replan, again, (one) => !first(one))),
     el("h2", {}, "What this promises"), plan,
   );
   replan(0);
@@ -66,13 +66,13 @@ function slider(app, key, epsilon, moved, marks) {
   const limit = stops.map(({ epsilon: place, right, of }) => ({ epsilon: place, low: 50, high: of ? (100 * right) / of : 100 }));
   const [figure, mark] = spread({
     title: "How often a guess about it may be right", unit: "guesses of 100", ends: [50, 100], places: stops.map((stop) => stop.epsilon),
-  }, [{ name: "from a coin to the most that anybody reaches, whatever the attack", points: limit, kind: "own" }]);
+  }, [{ name: "from a coin toss to the most that any attack reaches", points: limit, kind: "own" }]);
   const tell = () => {
     const stop = { ...stops[Number(control.value)], ...(typed === null ? {} : { epsilon: typed }), ...(above < 0 && typed !== null ? { of: null } : {}) };
     const sure = stop.of ? stop.right / stop.of : 1;
     const words = stop.of ? `Of ${count(stop.of)} guesses about ${unit} at most ${count(stop.right)} are right.` : `Nearly every guess about ${unit} may be right.`;
-    const strength = sure < 0.63 ? "strong protection" : sure < 0.9 ? "moderate protection" : "weak protection: a good guesser may be nearly sure";
-    put(output, words, el("small", {}, `A coin would be right half the time. Epsilon ${short(stop.epsilon)}: ${strength}.`));
+    const strength = sure < 0.63 ? "strong protection" : sure < 0.9 ? "moderate protection" : "weak protection: an attacker may be nearly sure";
+    put(output, words, el("small", {}, `A coin toss is right half the time. Epsilon ${short(stop.epsilon)}: ${strength}.`));
     control.setAttribute("aria-valuetext", `epsilon ${short(stop.epsilon)}. ${words}`);
     for (const one of [mark, ...marks]) one(stop.epsilon);
   };
@@ -106,7 +106,7 @@ function form(app, replan, again, wanted) {
     const input = allowed.length
       ? select([["", blank], ...allowed.map((name) => [name, name])], value, set(group, key))
       : el("input", { value, placeholder: blank, spellcheck: "false", autocomplete: "off", "data-key": key, change: (event) => set(group, key)(event.target.value) });
-    return field(key === "unit" ? "What shall be hidden (unit)" : key, input, help);
+    return field(key === "unit" ? "What to hide (unit)" : key, input, help);
   };
   const entries = [["settings", method.budgets], ["options", optionsOf(method)], ["settings", method.settings]];
   return el("div", { class: "row" }, entries.map(([group, all]) => all.filter(wanted).map(control(group))));
@@ -116,7 +116,7 @@ function form(app, replan, again, wanted) {
 function priced({ answer, command, config }, app) {
   const parts = spent(answer).map(([unit, epsilon]) => `epsilon ${short(epsilon)} for ${unit}`);
   const { delta } = answer.guarantee;
-  if (delta) parts.push(`delta ${short(delta)}: the chance, at most, that the limit does not hold`);
+  if (delta) parts.push(`delta ${short(delta)}: the largest chance that the limit does not hold`);
   const lines = [
     ["In plain words", answer.adversary ?? "nothing is protected"],
     ["It spends", parts.join("; ") || "nothing"],
@@ -179,7 +179,7 @@ async function evidence(app, marks) {
     const tried = goal?.what === what ? (job?.answer?.reached?.tried ?? []) : [];
     return [
       { name: `measured on public graphs like yours: ${list(graphs)}`, points: alike },
-      { name: "rehearsed on made graphs", kind: "own", points: tried.map(({ epsilon, low, high }) => ({ epsilon, low: 100 * low, high: 100 * high })) },
+      { name: "rehearsed on synthetic graphs", kind: "own", points: tried.map(({ epsilon, low, high }) => ({ epsilon, low: 100 * low, high: 100 * high })) },
       { name: "finished runs on these data", kind: "done", points: own.filter((run) => run[what]).map((run) => ({ epsilon: run.epsilon, ...band(run[what]) })) },
     ];
   };
@@ -191,8 +191,8 @@ async function evidence(app, marks) {
       [{ name: "finished runs on these data", kind: "done", points: tries }], { digits: 2, ends: [0.5, 1] }),
   ].flat();
   const words = measured.length
-    ? "Other graphs are experience and no promise; lines between measured epsilons are straight, and where nothing is drawn, nothing was measured."
-    : "This method was not measured on graphs like yours. Name a goal above to have it rehearsed on made graphs.";
+    ? "Other graphs promise nothing about yours; lines between measured epsilons are straight, and where nothing is drawn, nothing was measured."
+    : "This method was not measured on graphs like yours. Name a goal above to have it rehearsed on synthetic graphs.";
   return [p(words), el("div", { class: "row" }, parts)];
 }
 
@@ -202,7 +202,7 @@ function goalFirst(part, app, use, draw) {
   let stop = () => {};
   const amount = el("input", { type: "number", min: "1", max: "99", step: "1", value: String(goal?.amount ?? 80), inputmode: "numeric" });
   let what = goal?.what ?? "accuracy";
-  const kind = select([["accuracy", "% of people predicted rightly (accuracy)"], ["lift", "points gained by the private data (lift)"]], what, (value) => {
+  const kind = select([["accuracy", "% of people predicted correctly (accuracy)"], ["lift", "points gained by the private data (lift)"]], what, (value) => {
     what = value;
     if (value === "lift" && Number(amount.value) > 30) amount.value = "2";
   });
@@ -231,7 +231,7 @@ function goalFirst(part, app, use, draw) {
   };
   const form = el("form", { submit: start },
     el("div", { class: "row" }, field("I need", amount), field("of what", kind), field("Contacts of a person, if public", degree)), acts(el("button", {}, "Look for the smallest budget")),
-    hint("Rehearsed on made graphs that look like yours as far as is public: no private value is read. It takes a minute or two."));
+    hint("Rehearsed on synthetic graphs that look like yours as far as is public: no private value is read. It takes a minute or two."));
   put(part, more("Start from a goal instead: “I need 80%”", form, answer));
   if (goal?.job) {
     part.querySelector("details").open = true;

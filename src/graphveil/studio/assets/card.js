@@ -16,22 +16,22 @@ const CONTROLS = {
 };
 /** What of a folder may be handed on. */
 const HANDED = {
-  run: "The card is what a reviewer reads. Only what lies in the folder public may be handed on.",
+  run: "The card is what a reviewer reads. Only the folder public may be handed on.",
   release: "The card is what a reviewer reads. It and what was published may be handed on; what attacks found may not.",
-  federation: "The card is what a reviewer reads. Keep the rest of the folder to yourself: your key lies in it.",
+  federation: "The card is what a reviewer reads. Keep the rest of the folder to yourself: your key is in it.",
   collection: "Reports have their noise already: train on them as often as you like.",
 };
 
 /** Show a finished folder; returns how to stop what it follows. */
 export function result(part, app, path) {
   const stops = [];
-  fill(part, "Reading what came of it.", () => api.get(`runs/${api.spelled(path)}`), (run) => card(run, app, stops));
+  fill(part, "Reading the result.", () => api.get(`runs/${api.spelled(path)}`), (run) => card(run, app, stops));
   return () => stops.forEach((stop) => stop());
 }
 
 function card(run, app, stops) {
   const { result: outcome, kind } = run;
-  const sections = [el("h2", {}, `What came of it: ${[outcome.method, outcome.data].filter(Boolean).join(" on ") || run.path}`)];
+  const sections = [el("h2", {}, `Result: ${[outcome.method, outcome.data].filter(Boolean).join(" on ") || run.path}`)];
   if (outcome.accuracy) sections.push(worth(outcome));
   if (kind === "collection") sections.push(p(`${outcome.answered} of ${outcome.people} people have answered.`));
   if (outcome.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(outcome.guarantee.void)));
@@ -41,7 +41,7 @@ function card(run, app, stops) {
     : "No picture is drawn of it: it states no guarantee.";
   sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p(bare));
   if (kind === "run") sections.push(el("h2", {}, "On the graph"), drawn(run));
-  if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Let an attacker try it"), attacks(run, app, stops));
+  if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Try an attack"), attacks(run, app, stops));
   sections.push(taken(run));
   return sections;
 }
@@ -53,20 +53,20 @@ function worth(outcome) {
   for (const [name, one] of Object.entries(controls)) rows.push({ name: `with less: ${CONTROLS[name] ?? name}`, ...band(one) });
   for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
   if (ceiling) rows.push({ name: "a plain network, no protection", kind: "limit", ...band(ceiling) });
-  const numbers = [["Predicted rightly", percent(accuracy.mean)]];
+  const numbers = [["Predicted correctly", percent(accuracy.mean)]];
   if (controls[best]) numbers.push(["Best with less", percent(controls[best].mean)]);
   if (lift) numbers.push(["Lift", points(lift.mean)]);
   return [
     lift ? verdict(lift, outcome.lift_sentence) : [], el("dl", { class: "numbers" }, numbers.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    ranges({ title: "People predicted rightly; the bar is where the true value lies in 95 of 100 such runs", unit: "%" }, rows),
-    el("p", { class: "soft" }, outcome.measured_with ?? "Measured on true labels, without noise: for whoever made the run, not for handing on."),
+    ranges({ title: "People predicted correctly; the bar is where the true value lies in 95 of 100 such runs", unit: "%" }, rows),
+    el("p", { class: "soft" }, outcome.measured_with ?? "Measured on true labels, without noise: for the owner of the run, not for handing on."),
     outcome.notes?.length ? more("Mind", bullets(outcome.notes)) : [],
   ].flat();
 }
 
 function verdict({ mean, low, high }, sentence = "") {
   const between = `The lift is ${points(mean)}, in 95 of 100 such runs between ${points(low)} and ${points(high)}.`;
-  const [kind, head] = low > 0 ? ["good", `A lift of ${points(mean)}.`] : high < 0 ? ["bad", "Worse than with less."] : ["care", "No lift that could be measured."];
+  const [kind, head] = low > 0 ? ["good", `A lift of ${points(mean)}.`] : high < 0 ? ["bad", "Worse than with less."] : ["care", "No measurable lift."];
   return note(kind, head, p(between, ` ${sentence}`));
 }
 
@@ -100,7 +100,7 @@ function attacks(run, app, stops) {
       const all = [...folders.map((path) => [path, path]), ...app.world.named.map((one) => [`name:${one}`, one])];
       // A studio's folders begin with the name of their data.
       source = [...all.filter(([, name]) => run.path.includes(name)), ...all].map(([key]) => key)[0];
-      return field("The true data, to judge it by", select(all, source, (value) => { source = value; }));
+      return field("The true data, to judge by", select(all, source, (value) => { source = value; }));
     });
   }
   const go = async () => {
@@ -113,7 +113,7 @@ function attacks(run, app, stops) {
   };
   if (!offered.length) return p("No attack is at hand for this kind of folder.");
   const choice = select(offered.map((one) => [one.name, one.name]), name, (value) => { name = value; tell(); }, { id: "attack" });
-  const before = run.attacks.length ? p(`Tried before: ${run.attacks.join(", ")}; the figures stand in the full report.`) : [];
+  const before = run.attacks.length ? p(`Tried before: ${run.attacks.join(", ")}; the figures are in the full report.`) : [];
   return el("div", {},
     p("An attack spends no budget. It is tried on this run and, beside it, on a plain network without any noise: what it finds there shows that the attack works."),
     before,
@@ -133,7 +133,7 @@ function attacked({ attack, results }) {
     rows.push({ name: "without what is protected", value: first.baseline });
     words.push(` Without what is protected ${first.baseline.toFixed(2)}: ${first.baseline_note}.`);
   }
-  const chart = ranges({ title: "How well the attack tells apart (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows);
+  const chart = ranges({ title: "How well the attack distinguishes (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows);
   return [note("", "What it found", p(words)), chart, more("Notes", bullets(Object.values(results).flatMap((one) => one.notes)))];
 }
 

@@ -9,7 +9,7 @@ import { acts, button, field, files, fill, list, p, put, select, wrong } from ".
 import { advice, forgetAdvice } from "./trust.js";
 
 export const head = "Which data?";
-export const lead = "Pick a graph: people, what is known of each, and who is connected with whom. Nothing private is read before you say so.";
+export const lead = "Choose a graph: people, what is known about each, and who is connected to whom. Nothing private is read before you say so.";
 export const needs = [];
 
 export function render(body, app, rest) {
@@ -47,7 +47,7 @@ function offer({ data }, app, chosen) {
   );
   const folders = data.map(({ path, state, files: names, error }) => {
     const name = path === "." || path === "" ? app.world.root : path;
-    if (state === "declared") return entry(path, name, "ready: it is declared what is private", () => pick(path));
+    if (state === "declared") return entry(path, name, "ready: private parts are declared", () => pick(path));
     if (state === "tables") return entry(path, name, `${list(names)}: tell what is in them`, () => app.go(`data/declare/${path}`));
     return entry(path, name, error, () => app.go(`data/declare/${path}`));
   });
@@ -64,13 +64,13 @@ function detail(part, app) {
   const key = app.choices.data;
   const [about, counts] = [0, 1].map(() => el("div", {}));
   put(part, el("h2", {}, theirs(app.named())), about, counts);
-  return fill(about, "Reading what is public of it.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
+  return fill(about, "Reading its public facts.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
     const { nodes, labelled, classes, dimension } = answer.advice[0].facts;
     const { toml } = folders.data.find((one) => one.path === key) ?? {};
     const hidden = answer.declares;
     const words = {
-      features: "what is known of each person (features)", labels: "which class each belongs to (labels)",
-      edges: "who is connected with whom (edges)",
+      features: "what is known about each person (features)", labels: "which class each belongs to (labels)",
+      edges: "who is connected to whom (edges)",
     };
     const lines = [
       ["People (nodes)", `${count(nodes)}, with ${count(dimension)} feature${dimension === 1 ? "" : "s"} each`],
@@ -79,7 +79,7 @@ function detail(part, app) {
     const open = Object.keys(words).filter((one) => !hidden.includes(one));
     lines.push(["Declared private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing: there is nothing to protect"]);
     lines.push(["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")]);
-    if (key.startsWith("name:")) lines.push(["An example", "everybody can have these data: here they stand in for private ones"]);
+    if (key.startsWith("name:")) lines.push(["An example", "these data are public: here they stand in for private ones"]);
     const show = button("Show counts, for the owner alone", () => fill(counts, "Counting.", () => api.post("queries", { query: "describe", data: key }), described));
     const onward = acts(button("Say whom you trust", () => app.go("trust"), "main"), show);
     return [facts(lines), onward, toml ? files("", [["graph.toml", toml]]) : []];
@@ -112,8 +112,8 @@ function bring(app) {
     put(status);
   };
   const zone = el("div", { class: "drop no-print" },
-    field("Bring tables along: one of people, one of connections (csv or parquet)", picker,
-      "Choose both at once, or drop them here. They are copied into the studio's folder on this machine, and go nowhere else."),
+    field("Upload tables: one of people, one of connections (csv or parquet)", picker,
+      "Choose both at once, or drop them here. They are copied into the studio's folder on this machine, and nowhere else."),
     listed, status,
     p(el("a", { href: "#data/import" }, "Take it from another source: GraphML, networkx, PyG, an edge list, a database")));
   zone.addEventListener("dragover", (event) => {
@@ -137,7 +137,7 @@ async function store(tables, folder, status, app) {
   const stems = tables.map((one) => one.stem);
   const wanted = ["nodes", "edges"].filter((stem) => stems.filter((one) => one === stem).length !== 1);
   const few = "One table of people and one of connections are needed.";
-  if (wanted.length) return put(status, note("care", few, p("Choose both files at once, and say of each which it is.")));
+  if (wanted.length) return put(status, note("care", few, p("Choose both files at once, and say which is which.")));
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._ -]*$/u.test(folder)) return put(status, note("bad", "The folder needs a name of letters, digits, dots and dashes."));
   try {
     for (const { file, stem } of tables) {

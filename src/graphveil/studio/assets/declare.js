@@ -9,14 +9,14 @@ const KINDS = [
   ["ordinal", "one of some levels, in order"], ["tags", "several of some words"], ["leave out", "nothing: leave it out"],
 ];
 const PRIVATE = [
-  ["edges", "who is connected with whom"], ["features", "what is known of each person (the columns below)"],
+  ["edges", "who is connected to whom"], ["features", "what is known about each person (the columns below)"],
   ["labels", "which class somebody belongs to"], ["none", "nothing: all of it is public"],
 ];
 const WHY =
-  "A range or a list that is read off the data gives some of it away. So only the names of the columns were read: " +
-  "what may stand in them has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.";
+  "A range or a list that is read off the data leaks some of it. So only the names of the columns were read: " +
+  "what they may hold has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.";
 const DIRECTIONS = [["", "choose"], ["no", "no: if A knows B, B knows A"], ["yes", "yes: A may follow B, and not B A"]];
-const ROLES = { id: "Which column names a person?", label: "Which column is to be predicted?", source: "A connection begins at", target: "and ends at" };
+const ROLES = { id: "Which column identifies a person?", label: "Which column is to be predicted?", source: "A connection begins at", target: "and ends at" };
 
 /** Words one a line, or with commas between them. */
 const words = (text) => text.split(text.includes("\n") ? "\n" : ",").map((word) => word.trim()).filter(Boolean);
@@ -81,7 +81,7 @@ function ask(draft, app, folder, finished) {
     const clear = answers.private.includes("none") ? answers.private.length === 1 : answers.private.length > 0;
     if (!clear) return put(status, note("care", "Say first what is private.", p("Tick one or more of the first questions; or that nothing is.")));
     const open = unanswered(draft, answers);
-    if (open.length) return put(status, note("care", "Some answers are not there yet.", points(open)));
+    if (open.length) return put(status, note("care", "Some answers are missing.", points(open)));
     put(status, el("p", { class: "waiting" }, "Writing graph.toml, and checking the folder against it."));
     try {
       const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), replace: answers.replace });

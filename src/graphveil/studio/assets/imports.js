@@ -7,7 +7,7 @@ import { progress } from "./watch.js";
 
 const SOURCES = {
   file: ["A file below the studio's folder", "GraphML, node-link JSON of networkx, the arrays of a PyG Data (safetensors or npz, no pickle)."],
-  list: ["A list of edges", "csv, tsv or txt, one connection a line. A table of the people as well? Then bring both along as tables."],
+  list: ["A list of edges", "csv, tsv or txt, one connection a line. A table of the people as well? Then upload both as tables."],
   database: ["A database", "SQLite or PostgreSQL: one query for the people, one for the connections."],
 };
 
@@ -22,7 +22,7 @@ export function imports(body, app) {
   };
   const show = (kind) => {
     for (const key of Object.keys(inputs)) delete inputs[key];
-    const address = "sqlite:///graphs/friends.sqlite or postgresql://user@host/database; a password belongs into ~/.pgpass.";
+    const address = "sqlite:///graphs/friends.sqlite or postgresql://user@host/database; a password belongs in ~/.pgpass.";
     const path = "Its path below the studio's folder, such as graphs/friends.graphml.";
     const parts = [hint(SOURCES[kind][1]), kind === "database" ? input("source", "Database", address) : input("source", "File", path)];
     if (kind === "database") {
@@ -35,7 +35,7 @@ export function imports(body, app) {
     event.preventDefault();
     const values = Object.fromEntries(Object.entries(inputs).map(([key, control]) => [key, control.value.trim()]).filter(([, value]) => value));
     if (!folder.value.trim() || Object.keys(values).length < Object.keys(inputs).length) {
-      return put(status, note("care", "Something is empty yet.", p("Each field above is needed.")));
+      return put(status, note("care", "Something is still empty.", p("Each field above is needed.")));
     }
     put(status);
     try {

@@ -27,7 +27,7 @@ export function parties(picture) {
       choose(key);
     });
   }
-  put(panel, el("p", { class: "soft" }, "Press somebody, or a message: it says what they see, and what they may learn about one person."));
+  put(panel, el("p", { class: "soft" }, "Click a party, or a message, for what they see, and what they may learn about one person."));
   const all = more("All of it as text", [...entries.values()].map((item) => [el("h3", {}, title(item)), meaning(item)]));
   const keep = button("Download the picture", () => save("who-sees-what.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml"), "small no-print");
   const empty = picture.void ? note("bad", "Nobody is protected here.", p(picture.void)) : [];

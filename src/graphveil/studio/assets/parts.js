@@ -76,7 +76,7 @@ export function wrong(error, head = "That did not work.") {
   if (!("code" in error)) console.error(error);
   const room = "Make room in the studio's folder, then try again. What was there before is whole.";
   if (error.code === "no-room") return note("bad", "The disk is full.", p(error.message), p(room));
-  return note("bad", head, p("code" in error ? error.message : "This page made a mistake. Reload it: your choices are saved."));
+  return note("bad", head, p("code" in error ? error.message : "This page failed. Reload it: your choices are saved."));
 }
 
 /** A table as a part that opens: what a chart draws, in numbers. */

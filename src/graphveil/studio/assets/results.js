@@ -54,7 +54,7 @@ const FIGURES = {
 };
 
 function overview(work, app) {
-  if (!work.runs.length) return note("", "Nothing is finished yet.", p("It will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
+  if (!work.runs.length) return note("", "Nothing is finished yet.", p("It will appear here. ", el("a", { href: "#data" }, "Begin with the data")));
   const view = { text: "", group: "", sort: "run", falling: false, picked: [], figure: "lift", ...app.choices.view };
   const [listed, differs, chart] = [el("div", {}), el("div", {}), el("div", {})];
   // What is drawn anew takes the focus along.

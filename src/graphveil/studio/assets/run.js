@@ -8,7 +8,7 @@ import { exposed, planned, request } from "./trust.js";
 import { progress, STATES } from "./watch.js";
 
 export const head = "Run and watch";
-export const lead = "The button names what a run spends. A budget that is spent does not come back.";
+export const lead = "The button names what a run spends. A budget that is spent cannot be restored.";
 export const needs = ["data", "method"];
 
 export function render(body, app, id) {

@@ -110,7 +110,7 @@ async function differing() {
     change({});
   });
   put(find("tabs"), 
-    note("care", "Another tab has chosen something else meanwhile.", p("Nothing is lost yet: this tab has its own choices still. Which of the two shall stay?"),
+    note("care", "Another tab has made other choices meanwhile.", p("Nothing is lost yet: this tab still has its own choices. Which of the two do you want to keep?"),
       acts(button("Take the other tab's", take, "main"), button("Keep what is here", mine))),
   );
 }
@@ -169,13 +169,13 @@ function connection(answers) {
   if (answers === online) return;
   online = answers;
   if (answers) {
-    put(find("connection"), note("good", "The studio answers again.", p("Go on where you were. Runs that were under way went on meanwhile.")));
+    put(find("connection"), note("good", "The studio answers again.", p("Go on where you were. Runs in progress went on meanwhile.")));
     setTimeout(() => { if (online) put(find("connection")); }, 8_000);
     saving = saving.then(keep, keep);
     return;
   }
   const remedy = "Look where the command runs. If it has ended, start it again in the same folder: graphveil studio.";
-  put(find("connection"), note("bad", "The studio does not answer.", p(remedy, " Runs under way go on; your choices stay; this page tries again.")));
+  put(find("connection"), note("bad", "The studio does not answer.", p(remedy, " Runs in progress go on; your choices stay; this page tries again.")));
   const again = setInterval(() => {
     if (online) clearInterval(again);
     else api.get("saved").catch(() => {});

@@ -58,7 +58,7 @@ export function render(body, app) {
   const cards = el("div", {});
   const chosen = el("div", {});
   body.append(cards, chosen);
-  fill(cards, "Looking which kinds of trust fit what the data declare private. No private value is read.", () => advice(app.choices.data), ({ answer }) => {
+  fill(cards, "Checking which trust models fit what the data declare private. No private value is read.", () => advice(app.choices.data), ({ answer }) => {
     const entries = new Map(answer.advice.map((entry) => [entry.trust, entry]));
     const pick = (name) => {
       const entry = entries.get(name);
@@ -79,7 +79,7 @@ export function render(body, app) {
 function card(app, entry, name, pick) {
   const fits = Boolean(entry?.method);
   const { low, high } = entry?.expected ?? {};
-  const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people rightly than without the private data.` : "";
+  const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people correctly than without the private data.` : "";
   const who = capital(`${app.world.trusts.find((one) => one.name === name).words}.`);
   const words = fits ? [who, gain] : [who, `No method of this kind fits what ${app.named()} declares private.`];
   const attributes = { "data-name": name, "aria-pressed": "false", disabled: !fits };
@@ -108,7 +108,7 @@ function detail(part, app, entry) {
   const onward = runs
     ? acts(button("Choose the budget", () => app.go("budget"), "main"))
     : note("care", "Each organisation starts this on its own machine, so this page starts none.",
-      p("The commands below try it out on this machine, on a graph that is split in two, and run all three parties. What they finish in the studio's folder stands under Results."));
+      p("The commands below try it out on this machine, on a graph that is split in two, and run all three parties. Their results in the studio's folder appear under Results."));
   put(part,
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
     el("h2", {}, "Who sees what"), picture, onward, same,
@@ -118,7 +118,7 @@ function detail(part, app, entry) {
   if (method === null) put(picture, p("It is drawn for the agreement that they sign, by ", el("code", {}, "graphveil federation plan"), "."));
   else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, run, rehearsal }) => {
     put(same, files(run));
-    const alone = "This page starts no collection. Run in the studio's folder, these commands rehearse one, and what they export stands under Results.";
+    const alone = "This page starts no collection. Run in the studio's folder, these commands rehearse one, and their export appears under Results.";
     if (rehearsal) same.append(more("Rehearse a collection from simulated devices", p(alone), files(rehearsal)));
     const played = "A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw.";
     return [rehearsal ? p(played) : [], exposed(answer), parties(answer.parties)];

@@ -14,7 +14,7 @@ const ENDS = {
   refused: ["care", "The command refused this.", "Nothing was spent. Change what the sentence names, and try again."],
   failed: ["bad", "The command failed.", "No result was written. Try again; if it fails again, report the sentence."],
   stopped: ["care", "You stopped it.", "No result was written, and nothing of it was handed out. It can be started again."],
-  killed: ["bad", "Something outside ended it.", "No result was written. Most often memory was short: close other programs, then start it again."],
+  killed: ["bad", "Something outside ended it.", "No result was written. Usually memory ran out: close other programs, then start it again."],
 };
 
 /** Stages of a command, as people say them: the rest is said as it is. */
@@ -45,7 +45,7 @@ export function progress(part, id, { done, state = () => {} }) {
     state(job);
     if (!ENDED.has(job.state)) {
       if (!bar.isConnected) put(part, el("div", { class: "card" }, stage, bar, spent, acts(halt)));
-      if (job.state === "waiting") stage.textContent = "Waiting for its turn: others are under way.";
+      if (job.state === "waiting") stage.textContent = "Waiting for its turn: others are running.";
       return job;
     }
     stop();
@@ -77,7 +77,7 @@ export function ended(job, restart) {
 }
 
 /** The epsilon within a guarantee's sentence. */
-const briefly = (price) => price.match(/epsilon = [^,)]+/)?.[0].replace("= ", "") ?? "the same once more";
+const briefly = (price) => price.match(/epsilon = [^,)]+/)?.[0].replace("= ", "") ?? "run it again";
 
 async function again(part, job, then) {
   try {

@@ -214,7 +214,7 @@ _OTHERS: Final = (
     "fit on the reports that were paid for, or build another method for the others, with an account of its own"
 )
 _TRAIN_AGAIN: Final = (
-    "what was paid for trains again at no price: fit_reports, or fit_published; other people need another method"
+    "what was paid for trains again at no cost: fit_reports, or fit_published; other people need another method"
 )
 
 
