@@ -58,7 +58,9 @@ def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
         Cell(str(rule.method), graph, 4.0, None, lift) for graph, lift in (("cora", 9.1), ("citeseer", 3.0))
     )
     rehearsal = Rehearsal((TRIAL,)) if rehearsed else None
-    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "synthetic graphs", None, 3.2)
+    return Advice(
+        trust, rule, FACTS, 2.0, "of 100 guesses at most 89", measured, rehearsal, "synthetic graphs", None, 3.2
+    )
 
 
 def words_of(screen: RenderableType) -> str:

@@ -243,7 +243,8 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.presses("Go on with these data")
     # What was ticked, and not what some method would protect besides.
     officer.sees(
-        "Declared private\nwho is connected to whom (edges)", "Public\nwhat is known about each person (features); which"
+        "Declared private\nwho is connected to whom (edges)",
+        "Public\nwhat is known about each person (features); which",
     )
     officer.presses("Say whom you trust")
     officer.presses("A curator, who publishes once")

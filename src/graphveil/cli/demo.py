@@ -40,7 +40,7 @@ _COLUMNS = {
     "best control\nin %": 15,
     "lift, points\n(95%)": 12,
     "epsilon": 10,
-    "attack AUC,\nbare>noisy": 11,
+    "attack AUC,\nclean>noisy": 11,
 }
 NEXT = (
     ("graphveil advise social-1000 --trust links", "which method to take, and why"),
