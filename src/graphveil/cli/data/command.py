@@ -16,9 +16,7 @@ from graphveil.files.serial import to_json
 from graphveil.files.writing import write_text
 from graphveil.runtime.words import count_of
 
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: standard output.")
-]
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: stdout.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 License = Annotated[
     str | None, typer.Option(metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html.")

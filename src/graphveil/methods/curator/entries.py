@@ -242,9 +242,7 @@ CURATOR_METHODS: tuple[Method, ...] = (
             **_BUDGET,
             "unit": Option(None, str, "edge"),
             "hops": Option(2, int, "length of the chain"),
-            "contraction": Option(
-                0.6, float, "by how much a step contracts the distance of states; smaller needs less noise"
-            ),
+            "contraction": Option(0.6, float, "by how much a step contracts distances; smaller needs less noise"),
             "share": Option(0.95, float, "weight of neighbours against the mean of all nodes"),
             "residual": Option(0.9, float, "weight of the first rows in each step"),
             "floor": Option(20, int, "smaller degrees are filled up with self-loops; higher needs less noise"),

@@ -97,9 +97,7 @@ def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
     # Off the file and not off the card: one of a user's own has no card.
     if not isinstance(start, str) or graph not in read_method(_path(start, task), _kind(task))[1]["graphs"]:
         return ()
-    return (
-        f"start={start} was itself trained on {graph}: this accuracy says nothing about graphs that it has not seen",
-    )
+    return (f"start={start} was itself trained on {graph}: this accuracy says nothing about unseen graphs",)
 
 
 def save_start(path: str | Path, task: str, network: ClassReader, facts: Mapping[str, Any]) -> Path:
