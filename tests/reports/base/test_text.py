@@ -32,7 +32,7 @@ def _lift(low: float, high: float, runs: int = 3) -> Interval:
         (_lift(-0.01, 0.01), "added nothing measurable: random features on the same graph score as well."),
         (_lift(0.01, 0.02), "measurably above its best control: that is what the private features added."),
         (_lift(0.01, 0.02, 1), "use --repeats 10"),
-        (_lift(-0.02, -0.01), "measurably below its best control: random-features does better"),
+        (_lift(-0.02, -0.01), "below its best control: random-features does better and needs less private data."),
     ],
 )
 def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
@@ -54,6 +54,15 @@ def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
 def test_a_lift_was_bought_with_what_the_best_control_lacks(control: str, changes: dict[str, Any], added: str) -> None:
     best = {"controls": {control: made.interval(0.7)}, "best_control": control, "lift": _lift(0.01, 0.02)}
     assert words.lift_sentence(made.record(**changes | best)).endswith(f"that is what {added} added.")
+
+
+def test_a_control_that_goes_without_public_features_needs_no_less_private_data() -> None:
+    """Of methods that collect lists alone: features and labels are public."""
+    *_, lists = made.beside_rivals()["guarantee"].parts
+    public = {"guarantee": lists, "settings": {"epsilon_x": math.inf, "epsilon_y": math.inf}}
+    best = {"controls": {"random-features": made.interval(0.7)}, "best_control": "random-features"}
+    record = made.record(**public | best | {"lift": _lift(-0.2, -0.1)})
+    assert words.lift_sentence(record).endswith("random-features does better and needs no more.")
 
 
 def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:

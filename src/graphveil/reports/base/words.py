@@ -158,7 +158,7 @@ def lift_sentence(record: RunRecord) -> str:
     what = _bought(record, best)
     # The interval decides, not the mean: a sentence claims no more than was measured.
     if lift.high < 0:
-        less = "needs less private data" if _features(record) else "needs no more"
+        less = "needs less private data" if what.startswith("the private") else "needs no more"
         return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
     if lift.low > 0:
         return f"It scores measurably above its best control{where}: that is what {what} added.{more}"
