@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _ATTACKS = {"linkteller": "LinkTeller", "feature-recovery": "recovery", "reconstruction": "rebuilding"}
 _LIFT = (
     "accuracy over the best control: the same without the connections, the features or the other organisation. At or "
-    "below zero the private data gained nothing. Intervals are over the test people of this one run."
+    "below zero the private data added nothing. Intervals are over the test people of this one run."
 )
 _AUC = (
     "how often an attack ranks a true secret above a false one, without noise and with it; 0.50 is guessing. "
@@ -107,7 +107,7 @@ def counterexample(way: Way) -> str:
     meaning = CONTROL_MEANING.get(way.control, "less private data")
     return (
         f"{way.method} hides people's features well, and they bought nothing: {way.control} ({meaning}) reaches "
-        f"{percent(way.control_accuracy.mean)}%. Data that gain nothing are best not collected."
+        f"{percent(way.control_accuracy.mean)}%. Data that add nothing are best not collected."
     )
 
 
