@@ -100,13 +100,13 @@ def table(story: Story) -> Table:
 
 
 def counterexample(way: Way) -> str:
-    """What the private features of the counterexample bought; no more than its interval supports."""
+    """What the private features of the counterexample added; no more than its interval supports."""
     if way.lift.low > 0:
         gain = f"{way.method} gained {points(way.lift.mean)} points this time"
         return f"{gain}; it seldom does. Measure before you collect."
     meaning = CONTROL_MEANING.get(way.control, "less private data")
     return (
-        f"{way.method} hides people's features well, and they bought nothing: {way.control} ({meaning}) reaches "
+        f"{way.method} hides people's features well, and they added nothing: {way.control} ({meaning}) reaches "
         f"{percent(way.control_accuracy.mean)}%. Data that add nothing are best not collected."
     )
 
