@@ -67,6 +67,16 @@ def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_i
     assert "VOID" in type_in("train", "mlp", "out", "--epochs", 2, "--no-controls").out
 
 
+def test_its_own_method_plans_and_reads_a_release_as_it_was_made(type_in: Terminal, out: Path) -> None:
+    read = type_in("train", "heterorr", "out", "--epochs", 2, "--no-controls", "--epsilon-a", 9)
+    plan = type_in("plan", "heterorr", "out")
+    assert "Using defaults" not in read.err + read.out + plan.out and "this is free" in plan.out
+    for answer in (read, type_in("predict", *Path("runs").iterdir())):
+        assert "features (2) and ONE edge (2): epsilon 4 together" in " ".join(answer.out.split())
+        assert "one relationship" not in answer.out, "it costs what the edge does"
+    assert "epsilon_a = 2.0" in next(Path("runs").glob("*/config.toml")).read_text()
+
+
 def test_a_release_is_not_released_again(type_in: Terminal, out: Path) -> None:
     again = type_in("release", "edge-rand", "out", "--epsilon-a", 1, "-o", "second")
     assert (again.code, "is a release already (heterorr)" in again.err) == (2, True)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from graphveil.attacks.limits import limit_of_answers
+from graphveil.attacks.limits import limit_of_answers, require_truth
 from graphveil.attacks.result import AttackResult, auc_of, judge, sample_of
 from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
@@ -62,6 +62,7 @@ def attribute(
         InputError: a column or share outside its range, or a feature that nobody or everybody has.
     """
     require_number("(0, 1)", "attribute", known_share=known_share)
+    require_truth(graph, "features", "attribute")
     rng = np.random.default_rng([seed, 0xA7])
     truth, columns = _truth(graph, column, rng)
     rows = answer_rows(method, graph) if observed is None else np.asarray(observed, dtype=np.float64)

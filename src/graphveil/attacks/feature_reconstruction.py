@@ -25,7 +25,7 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.attacks.inversion import inverted
-from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
+from graphveil.attacks.limits import Limit, limit_of, limit_of_answers, require_truth
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
@@ -103,9 +103,7 @@ def reconstruction(
         InputError: for a share outside its range, too few people, features that are the same for all, or a published
             graph without the graph that it was made of.
     """
-    if graph.get("release") is not None:
-        what = "the graph is a release: the original graph is needed to measure success"
-        raise InputError(what, where="reconstruction", remedy="give it with --truth")
+    require_truth(graph, "features", "reconstruction")
     rng = np.random.default_rng([seed, 0x1A6E])
     people = _people(graph, auxiliary, rng)
     served = graph if served is None else served

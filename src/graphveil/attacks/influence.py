@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import torch
 from torch.nn import functional
 
-from graphveil.attacks.limits import limit_of
+from graphveil.attacks.limits import limit_of, require_truth
 from graphveil.attacks.pairs import belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.attacks.service import Answering, Deployed, Service, service_of
@@ -54,6 +54,7 @@ def linkteller(
         step: D, how much a row is scaled; None: its limit 0 in closed form where the network has one, else `STEP`.
         beliefs: densities that the adversary assumes, in multiples of the true one.
     """
+    require_truth(graph, "edge", "linkteller")
     pairs = pairs_of(graph, targets=targets, seed=seed)
     service = service_of(method, graph if served is None else served)
     notes = [service.note]

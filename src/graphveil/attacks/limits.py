@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphveil.errors import InputError
+from graphveil.graphs import Graph
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.guessing import advantage
 from graphveil.privacy.statement.unit import Aspect
@@ -113,6 +115,14 @@ def limit_of(method: object, secret: str) -> Limit:
     if math.isinf(guarantee.epsilon):
         return nothing("the method protects nothing")
     return nothing(f"outside what the method protects, which is {guarantee.unit.text}{caveat}")
+
+
+def require_truth(graph: Graph, secret: str, where: str) -> None:
+    """Refuse a release whose noise is on the secret as what scores an attack: what it lists is public."""
+    origin = graph.get("release")
+    if origin is not None and limit_of(origin, secret).exists:
+        what = "the graph is a release: the original graph is needed to measure success"
+        raise InputError(what, where=where, remedy="give it with --truth")
 
 
 def caveat_of(guarantee: Guarantee) -> str:

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import QuantileTransformer
 
 from graphveil.attacks.influence import BELIEFS
-from graphveil.attacks.limits import limit_of
+from graphveil.attacks.limits import limit_of, require_truth
 from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of, too_few
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, known_answers, shown_answers
@@ -70,6 +70,7 @@ def link_stealing(
         raise InputError(f"known_share is {known_share!r} beside a shadow", where="link stealing", allowed="0")
     answers = shown_answers(method, graph, edges=False)
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
+    require_truth(graph, "edge", "link-stealing")
     pairs = pairs_of(graph, targets=targets, seed=seed)
     # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
     lesson, exam = _parts(pairs, known_share, int(graph.num_nodes), seed)

@@ -77,6 +77,16 @@ def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
         )
 
 
+def settings_on(graph: Graph | GraphParts, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a method on a graph: a release that it made keeps those that it was made with."""
+    origin, options = getattr(graph, "release", None), find_method(name).options
+    if origin is None or origin.method != name:
+        return dict(settings)
+    fixed = {key: value for key, value in origin.settings.items() if key in options and key != "scores"}
+    # In a release's file infinity is a text.
+    return {**settings, **{key: float(value) if key.startswith("epsilon") else value for key, value in fixed.items()}}
+
+
 def tagged(tag: str) -> tuple[str, ...]:
     """Return the names of the methods with a tag, see `base.method`."""
     return tuple(name for name, method in METHODS.items() if tag in method.tags)
@@ -207,7 +217,7 @@ def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> P
     Args:
         graph: n nodes; parts of a graph need no torch.
     """
-    method = find_method(name)
+    method, settings = find_method(name), settings_on(graph, name, settings)
     estimator = build_method(name, settings, len(graph.schema.classes))
     family = method.load_family()
     settled = family.used_settings(estimator, method.settle(settings))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from graphveil.graphs import Split, draw_private, social_graph
 from graphveil.mechanisms import PairDomain
-from graphveil.methods import HeteroRR
+from graphveil.methods import HeteroRR, load_method
 from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
@@ -88,8 +89,9 @@ def test_where_nobody_judges_and_in_reproductions_the_network_speaks_alone() -> 
     assert all(entry.settings["pooling"] == "none" for exhibit in HETERORR.values() for entry in exhibit())
 
 
-def test_a_release_is_read_as_it_was_made_at_no_further_cost() -> None:
+def test_a_release_is_read_as_it_was_made_at_no_further_cost(tmp_path: Path) -> None:
     first = fitted(people(), epsilon_a=3.0)
     again = fitted(first.published, epsilon_x=1.0, epsilon_a=9.0)
+    assert load_method(again.save(tmp_path)).epsilon_relationship == 3.0
     assert torch.equal(again.predict_proba(), first.predict_proba())
     assert (again.ledger, again.guarantee.epsilon, again.epsilon_relationship) == (first.ledger, 3.0, 3.0)

@@ -205,8 +205,10 @@ def run_method(
         engine: processes blocks of rows; None: one after the other in this process.
     """
     from graphveil.engine import LOCAL
+    from graphveil.methods.registry import settings_on
     from graphveil.methods.runs import experiment
 
+    settings = settings_on(graph, method, settings)
     defaults = choices.Defaults({method: {**settings, **({} if search is None else search.over)}}, progress)
     choices.warn_of_size([(method, settings)], graph)
     choices.settle_threads(speed.threads, graph)

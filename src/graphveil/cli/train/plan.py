@@ -45,7 +45,7 @@ def plan(
 
     from graphveil.graphs import load_parts
     from graphveil.graphs.load import is_name
-    from graphveil.methods.registry import plan
+    from graphveil.methods.registry import plan, settings_on
     from graphveil.reports.base.drawing import picture_json
     from graphveil.reports.base.parties import parties_of
 
@@ -65,7 +65,7 @@ def plan(
             if goal_result.reached.sure is not None:
                 settings = {**settings, goal_result.budget: goal_result.reached.sure}
         run_plan = plan(method, graph, settings)
-        defaults = choices.Defaults({method: settings}, progress)
+        defaults = choices.Defaults({method: settings_on(graph, method, settings)}, progress)
         if as_json:
             defaults.say()
     answer = run_plan.to_dict() | ({} if goal_result is None else {"reached": goal_result.reached.to_dict()})

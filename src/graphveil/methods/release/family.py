@@ -13,6 +13,7 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
+from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
 from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
@@ -32,16 +33,23 @@ from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.edges import warning_of
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.plan import release_plan
+from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.publisher import PublishedGraph, Publisher
-from graphveil.privacy import Randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import Tensor, torch
 
 #: Trainings, experts among them, where a network is pooled with the public part (measured, rough).
 TRAININGS = 6
 
 E_contra = TypeVar("E_contra", bound=Publisher, contravariant=True)
+
+
+def promised(graph: Graph | GraphParts, privacy: ReleasePrivacy, domain: PairDomain | None) -> Guarantee:
+    """Return what a release protects; of a graph that is one already, what it has promised."""
+    origin = getattr(graph, "release", None)
+    return privacy.guarantee(graph.schema, domain) if origin is None else origin.guarantee
 
 
 class PublishingFamily(Family[E_contra, PublishedGraph]):
@@ -102,7 +110,7 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
             method=name,
             data=schema.name,
             settings=settled,
-            guarantee=privacy.guarantee(schema, domain_of(graph) if figures.protected_pairs else None),
+            guarantee=promised(graph, privacy, domain_of(graph) if figures.protected_pairs else None),
             epsilon={"features": privacy.epsilon_x, "labels": privacy.epsilon_y, "one private edge": privacy.epsilon_a},
             seconds=seconds + figures.seconds,
             memory_mb=memory + (false_edges + nodes * ASSUMED_DEGREE) * 100 / 1e6,
@@ -158,7 +166,7 @@ class CountsFamily(PublishingFamily[ClassCounts]):
             method=name,
             data=schema.name,
             settings=settled,
-            guarantee=privacy.guarantee(schema, domain_of(graph)),
+            guarantee=promised(graph, privacy, domain_of(graph)),
             epsilon={"one private edge": privacy.epsilon_a},
             seconds=COUNT_TRAININGS * seconds + figures.seconds,
             memory_mb=memory,

@@ -6,6 +6,7 @@ train     fit_released                            anybody, again and again
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +14,6 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.release.privacy import ReleasePrivacy
-from graphveil.methods.release.published import edge_price
 from graphveil.privacy import Randomness
 from graphveil.runtime.progress import ProgressCallback
 
@@ -61,4 +61,6 @@ class Publisher(Estimator):
 
     @property
     def epsilon_relationship(self) -> float:
-        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
+        # A release may have been made with other settings than this method's; it is not at hand in a loaded one.
+        paid = [spend.epsilon for spend in self.ledger.spends if spend.unit == "edges"]
+        return math.fsum(paid) if paid else math.inf if self.fitted else self.privacy.epsilon_a

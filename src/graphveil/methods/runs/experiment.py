@@ -23,7 +23,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily, Controls
 from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
+from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable, settings_on
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent, peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
@@ -80,7 +80,7 @@ def run(
         >>> sorted(result.scores.controls)[:3], result.model.lift == result.scores.lift
         (['label-pool', 'label-propagation', 'majority'], True)
     """
-    entry = find_method(name)
+    entry, settings = find_method(name), settings_on(graph, name, settings)
     require_whole(1, repeats=repeats)
     # Its trials fit in places of their own, none of which is handed an engine: better refused than left aside.
     if search is not None and engine != LOCAL:
@@ -194,6 +194,8 @@ def _result(
     first.lift = scores.lift
     family: AnyFamily = choice.method.load_family()
     alone = "one run: the interval covers the test nodes, not other splits or other noise"
+    # A release says in its own notes what stands for missing values.
+    notes = (*family.notes(first, graph, settled, controlled=bool(scores.controls)), *graph.schema.missing_words)
     return Result(
         method=name,
         built=choice.method.name,
@@ -206,8 +208,7 @@ def _result(
         model=first,
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *family.notes(first, graph, settled, controlled=bool(scores.controls)),
-            *graph.schema.missing_words,
+            *dict.fromkeys(notes),
             family.repeats_note(first, repeats) if repeats > 1 else alone,
             ONE_GRAPH,
         ),
