@@ -164,6 +164,8 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
         ("init social-100 -o clubs", "clubs is not empty"),
         ("init nowhere -o new", "no data set or folder 'nowhere'"),
         ("init social-100 -o new --least 101", "least is 101; allowed: 1 to 100, the people"),
+        ("init social-100 -o new --epsilon-x inf", "features is no decimal above 0"),
+        ("init social-100 -o new --epsilon-a 201", "links is 201; allowed: an epsilon in (0, 200]; more hides nothing"),
         (
             "init social-100 -o new --opens 2026-02-01 --closes 2026-01-01",
             "closes is '2026-01-01'; allowed: after opens",

@@ -39,7 +39,7 @@ def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
     assert result.privacy.guarantee.void is None and result.privacy.guarantee.epsilon == 7.0
     assert {spend.name for spend in result.privacy.ledger.spends} == {"feature report", "label report"}
     assert result.scores.ceiling is None and result.notes[0] == ESTIMATED
-    assert "80 sent features (67%), 90 sent label (75%)" in result.notes[1]
+    assert "80 sent features (67%), 90 sent label (75%)" in result.notes[1] and "hops: " in result.notes[2]
     controls = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
     assert set(result.scores.controls) == controls
     assert result.scores.controls["public-only"].mean == pytest.approx(1 / 3)

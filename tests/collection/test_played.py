@@ -60,7 +60,7 @@ def test_reports_are_those_of_the_graphs_people(tmp_path: Path) -> None:
 
 def test_both_clients_play_together(tmp_path: Path) -> None:
     node()
-    folder = drafted(tmp_path / "draft", features="30000", label="40", links="40", degree="5")
+    folder = drafted(tmp_path / "draft", features="200", label="40", links="40", degree="5")
     cast = Cast(12, commands_of("python,js"), dropouts=0, retries=1)
     facts = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
     assert (facts["answered"], facts["again"], facts["clients"]) == (12, 12, {"python": 6, "js": 6})

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from graphveil.cli.base.terminal import InputEnded, Terminal
-from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.declare import Prices, at_most
 from graphveil.collection.task.drafts import PRICES, WORDS, moment_of
 from graphveil.collection.task.subject import Subject
 from graphveil.device.errors import DeviceError
-from graphveil.device.reading import number
 from graphveil.device.telling import hidden_in
 from graphveil.errors import InputError
 
@@ -135,7 +134,7 @@ def _whole(text: str, most: int) -> int:
 
 
 def _epsilon(text: str) -> str:
-    number({"this": text}, "this")
+    at_most(text, "this")
     return text
 
 

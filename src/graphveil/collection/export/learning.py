@@ -171,6 +171,8 @@ def learn(
     scores = _scores(name, agreed, channel)
     first.lift = scores.lift
     participation_notes = (participation(received), *repeated_answers(received), *left_out(received))
+    # What was used of all that people sent: figures alone would not tell.
+    used = family.notes(first, graph, choice.settings, controlled=False)
     accuracy_notes = (*_vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, channel))
     return Result(
         method=name,
@@ -182,7 +184,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([run.seconds for run in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in run.method.history) for run in runs),
         model=first,
-        notes=(ESTIMATED, *participation_notes, *accuracy_notes, *notes),
+        notes=(ESTIMATED, *participation_notes, *used, *accuracy_notes, *notes),
     )
 
 

@@ -41,6 +41,7 @@ from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.permanent import permanent_guarantee
 from graphveil.privacy import Guarantee, ProtectedUnit, compose, together
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.statement.guarantee import paragraph
 from graphveil.runtime.words import count_of
 
@@ -116,9 +117,15 @@ def task_facts(
     }
 
 
-def at_most(decimal: str) -> float:
-    """Return the largest binary64 number not above a decimal, at most 44; DeviceError for any other text."""
-    return below(number({"epsilon": decimal}, "epsilon"))
+def at_most(decimal: str, name: str = "epsilon") -> float:
+    """Return the largest binary64 number not above the epsilon of a field, at most 44; DeviceError for a text that is
+    no decimal, InputError for an epsilon that hides nothing.
+    """
+    exact = number({name: decimal}, name)
+    if exact > LARGEST_EPSILON:
+        remedy = "more hides nothing, but would look like a guarantee"
+        raise InputError(f"{name} is {decimal}", allowed=f"an epsilon in (0, {LARGEST_EPSILON:g}]", remedy=remedy)
+    return below(exact)
 
 
 def below(exact: Fraction) -> float:
@@ -134,7 +141,7 @@ def _fields(
     if prices.features is not None:
         yield _features(schema, names, prices.features, prices.sampled)
     if prices.label is not None:
-        response = RandomizedResponse(epsilon=at_most(prices.label), classes=len(schema.classes))
+        response = RandomizedResponse(epsilon=at_most(prices.label, "label"), classes=len(schema.classes))
         facts = {"kind": "label", "classes": list(schema.classes), "epsilon": prices.label}
         yield {**facts, "share": str(response.share)}, response
     if people > MOST_PEOPLE and (prices.links, prices.degree) != (None, None):
@@ -144,11 +151,11 @@ def _fields(
             remedy="ask for neither links nor a degree",
         )
     if prices.links is not None:
-        lists = AdjacencyRR(epsilon=at_most(prices.links), nodes=people, mode=prices.mode)
+        lists = AdjacencyRR(epsilon=at_most(prices.links, "links"), nodes=people, mode=prices.mode)
         facts = {"kind": "links", "mode": prices.mode, "epsilon": prices.links}
         yield {**facts, "threshold": str(lists.threshold)}, lists
     if prices.degree is not None:
-        degree = NoisyDegree(epsilon=at_most(prices.degree), nodes=people, mode=prices.mode)
+        degree = NoisyDegree(epsilon=at_most(prices.degree, "degree"), nodes=people, mode=prices.mode)
         digits, overflow = degree.thresholds
         facts = {
             "kind": "degree",
@@ -165,7 +172,7 @@ def _features(
     if len(names) != schema.dimension:
         raise InputError(f"{count_of(len(names), 'name')} of {count_of(schema.dimension, 'column')}", where=schema.name)
     bits = MultiBit(
-        epsilon=at_most(epsilon), dimension=schema.dimension, low=schema.low, high=schema.high, sampled=sampled
+        epsilon=at_most(epsilon, "features"), dimension=schema.dimension, low=schema.low, high=schema.high, sampled=sampled
     )
     low, high = (_decimal(bound) for bound in (schema.low, schema.high))
     facts = {"kind": "features", "names": list(names), "low": low, "high": high, "epsilon": epsilon}

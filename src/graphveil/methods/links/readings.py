@@ -46,7 +46,7 @@ from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import Progress, ProgressCallback
 
-LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
+LINKS_USED, LINKS_UNUSED = "all reports", "all reports but the lists, which say too little"
 #: Reading -> the parts that need no list, and those that do.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "beliefs": (("regression",), ("fields",)),

@@ -241,7 +241,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
             raise InputError(
                 f"{self.name} predicts only on the graph whose labels were collected",
                 where=graph.schema.name,
-                remedy="train lpgnn, which predicts on new graphs from features",
+                remedy="train lpgnn with an epsilon_x: it predicts on new graphs from features",
             )
         return fitted.probabilities
 

@@ -65,7 +65,7 @@ class ChosenHops:
         """The choice in a sentence."""
         chosen = f"hops: {self.steps_x} of features, {self.steps_y} of labels"
         if not self.tried:
-            return f"{chosen}, by how far the public edges spread; there are too few validation reports to choose by"
+            return f"{chosen}, by how far the edges spread; there are too few validation reports to choose by"
         estimates = ", ".join(f"{x}/{y} {100 * a:.0f}%" for (x, y), a in self.tried.items())
         return (
             f"{chosen}, chosen at no further cost by released validation labels that the trials had not heard "
