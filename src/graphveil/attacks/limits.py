@@ -118,7 +118,13 @@ def limit_of(method: object, secret: str) -> Limit:
 
 
 def require_truth(graph: Graph, secret: str, where: str) -> None:
-    """Refuse a release whose noise is on the secret as what scores an attack: what it lists is public."""
+    """Refuse a release whose noise is on the secret: what it lists is public, and to find it is no leak.
+
+    Args:
+        graph: by which an attack is scored.
+        secret: one of `SECRETS`.
+        where: the name of the attack.
+    """
     origin = graph.get("release")
     if origin is not None and limit_of(origin, secret).exists:
         what = "the graph is a release: the original graph is needed to measure success"

@@ -78,7 +78,13 @@ def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
 
 
 def settings_on(graph: Graph | GraphParts, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a method on a graph: a release that it made keeps those that it was made with."""
+    """Return the settings of a method on a graph: a release that it made keeps those that it was made with.
+
+    Args:
+        graph: its release, where it is one, is looked at.
+        name: of the method.
+        settings: as they were given.
+    """
     origin, options = getattr(graph, "release", None), find_method(name).options
     if origin is None or origin.method != name:
         return dict(settings)

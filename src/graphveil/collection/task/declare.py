@@ -172,7 +172,11 @@ def _features(
     if len(names) != schema.dimension:
         raise InputError(f"{count_of(len(names), 'name')} of {count_of(schema.dimension, 'column')}", where=schema.name)
     bits = MultiBit(
-        epsilon=at_most(epsilon, "features"), dimension=schema.dimension, low=schema.low, high=schema.high, sampled=sampled
+        epsilon=at_most(epsilon, "features"),
+        dimension=schema.dimension,
+        low=schema.low,
+        high=schema.high,
+        sampled=sampled,
     )
     low, high = (_decimal(bound) for bound in (schema.low, schema.high))
     facts = {"kind": "features", "names": list(names), "low": low, "high": high, "epsilon": epsilon}
