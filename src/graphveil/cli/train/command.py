@@ -306,7 +306,8 @@ def predict(
         if output is not None:
             output.write(lambda path: predictions.write(table, path))
             out = output.path
-    note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=model.kind != "link-beliefs")
+    edges, newcomers = getattr(model, "reads_edges", True), model.kind != "link-beliefs"
+    note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=newcomers, edges=edges)
     note += f"; {predictions.SEVERAL}" if model.several else ""
     answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

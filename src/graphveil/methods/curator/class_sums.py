@@ -239,6 +239,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             price = self.privacy.epsilon_relationship(schema, noise)
         else:
             price = self.privacy.relationship_by_counts(schema, counted)
+        price = None if price is None else price * max(1, len(self.account.ledger.spends))
         self._fitted = FittedSums(schema, people.key, guarantee, price, network)
         self.published = published
         return self

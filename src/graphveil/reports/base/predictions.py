@@ -123,14 +123,21 @@ def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def cost(
-    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy, links: LinkPrivacy | None = None, *, newcomers: bool = True
+    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy,
+    links: LinkPrivacy | None = None,
+    *,
+    newcomers: bool = True,
+    edges: bool = True,
 ) -> str:
     """What predicting costs the people of a graph, in one sentence.
 
     Args:
         links: the budget of neighbour lists, for a method that collects them.
         newcomers: whether people who did not report for the run can be predicted at all.
+        edges: whether a curator's method reads any.
     """
+    if isinstance(privacy, CuratorPrivacy) and not edges:
+        return f"{EYES}; features alone are read, at no further cost"
     if isinstance(privacy, CuratorPrivacy):
         return _cost_of_query(privacy)
     if not isinstance(privacy, LocalPrivacy):
@@ -150,11 +157,13 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
         return "nothing is protected (epsilon = inf)"
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
     if privacy.nodes:
-        cached = f"{EYES}; where a method reads edges, also those of the run's graph are read again"
+        cached = f"{EYES}; also the edges of the run's graph are read again"
     if not privacy.queries:
         return f"{cached}; the run has no budget for another graph (queries = 0)"
     price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
-    return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
+    most = "once" if privacy.queries == 1 else f"{privacy.queries} times"
+    again = "who was asked about before gets the same answer, whatever has changed"
+    return f"{cached}; the edges of another graph are read at {price}, {most} at most; {again}"
 
 
 def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, newcomers: bool) -> str:

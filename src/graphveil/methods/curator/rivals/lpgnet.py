@@ -95,8 +95,7 @@ class LPGNet(StagedEstimator):
         if (self.settings.weights, self.settings.hop_ratio) != ("uniform", 1.0):
             raise InputError("counts have neither weights nor a hop_ratio", where="lpgnet", allowed="their defaults")
 
-    @property
-    def epsilon_relationship(self) -> float | None:
+    def _relationship_once(self) -> float | None:
         schema = self.result.schema
         return self.privacy.relationship_by_counts(schema, self._counted(schema))
 

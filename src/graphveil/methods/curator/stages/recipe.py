@@ -249,6 +249,12 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def epsilon_relationship(self) -> float | None:
+        # Two people may be linked in the graph of the training and in that of each query.
+        once, rows = self._relationship_once(), len(self.account.ledger.spends)
+        return None if once is None else once * max(1, rows)
+
+    def _relationship_once(self) -> float | None:
+        """Return what one relationship costs in one reading of edges."""
         fitted = self.result
         return self.privacy.epsilon_relationship(fitted.schema, fitted.noise, w_max=self.w_max)
 
