@@ -236,6 +236,7 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
     assert (answer.code, answer.out) == (130, "")
     anew = "interrupted; no partial files remain, nothing was released, and the same command begins anew\n"
     assert answer.err == anew and list(Path.cwd().iterdir()) == []
+    assert "another --out where trials had a price" in type_in("tune", "lpgnn", "digits", "--over", "steps_x=1,2").err
     monkeypatch.setattr("graphveil.graphs.describe", stop)
     assert type_in("data", "describe", "digits").err == "interrupted; no partial files remain\n"
 

@@ -119,7 +119,7 @@ def _common(
 
 #: Commands that go on where they stopped when they are typed again, and those that spend epsilon in one piece.
 _RESUMED = {"compare", "reproduce", "federation serve", "federation join"}
-_WHOLE = {"train", "tune", "release"}
+_WHOLE = {"train", "release"}
 
 
 def interrupted(args: Sequence[str]) -> str:
@@ -129,6 +129,8 @@ def interrupted(args: Sequence[str]) -> str:
     searched = words[:1] == ["tune"] and {"--proxy", "--out"} <= {word.split("=")[0] for word in args}
     if searched or _RESUMED & {words[0], " ".join(words)}:
         return "interrupted; type the same command again, and it goes on where it stopped"
+    if words[0] == "tune":  # a second search into the same log would hide the trials of the first
+        return "interrupted; nothing was released: begin anew, with another --out where trials had a price, whose log stays"
     if words[0] in _WHOLE:
         return "interrupted; no partial files remain, nothing was released, and the same command begins anew"
     return "interrupted; no partial files remain"
