@@ -130,7 +130,7 @@ def interrupted(args: Sequence[str]) -> str:
     if searched or _RESUMED & {words[0], " ".join(words)}:
         return "interrupted; type the same command again, and it goes on where it stopped"
     if words[0] == "tune":  # a second search into the same log would hide the trials of the first
-        return "interrupted; nothing was released: begin anew, with another --out where trials had a price (a log stays)"
+        return "interrupted; nothing was released: begin anew, with another --out where trials had a price: a log stays"
     if words[0] in _WHOLE:
         return "interrupted; no partial files remain, nothing was released, and the same command begins anew"
     return "interrupted; no partial files remain"
