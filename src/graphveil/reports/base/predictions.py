@@ -147,7 +147,7 @@ def cost(
     if not privacy.collects_features:
         return "predicting reads no features and costs no privacy"
     if privacy.epsilon_x == math.inf:
-        return "on another graph than that of the run, features are sent as they are: NOT protected"
+        return "another graph than that of the run is read as it is, its private parts too: NOT protected"
     price = rounded_up(privacy.epsilon_x or 0.0)
     return f"{_KNOWN}; new people send one feature report at epsilon {price}, which is kept"
 
