@@ -33,6 +33,7 @@ class Model:
     guarantee: Guarantee
     ledger: Ledger
     fails: bool = False
+    epsilon_relationship: float | None = None
 
     def keep(self, model: Path) -> None:
         """It keeps nothing of anybody."""

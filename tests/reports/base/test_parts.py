@@ -160,8 +160,10 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
     record = run_folder.read_run(run)
     assert record.privacy.ledger == paid
     assert record.privacy.guarantee in (made.guarantee(), changed)
-    run_folder.keep_spending(made.Model(changed, paid), run)
-    assert run_folder.read_run(run).privacy.guarantee == changed
+    run_folder.keep_spending(made.Model(changed, paid, epsilon_relationship=12.0), run)
+    record = run_folder.read_run(run)
+    assert (record.privacy.guarantee, record.privacy.epsilon_relationship) == (changed, 12.0)
+    assert json.loads((run / "public/about.json").read_text())["relationship"] == 12.0
     assert not run_parts.is_cut_off(run)
 
 

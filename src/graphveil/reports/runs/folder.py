@@ -185,9 +185,10 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
             if (path / parts.RESULT).is_file():
                 # Read inside the lock, so that results of another process's prediction are not written over.
                 record = _paid(_record(path), model.guarantee, model.ledger)
-                _write(record, model, path)
+                privacy = replace(record.privacy, epsilon_relationship=model.epsilon_relationship)
+                _write(replace(record, privacy=privacy), model, path)
             elif parts.is_public_part(path):
-                _write_public(_about(path), model, path)
+                _write_public(replace(_about(path), relationship=model.epsilon_relationship), model, path)
             else:
                 model.save(path)
     except ModelFileError:  # somebody changed the run meanwhile
