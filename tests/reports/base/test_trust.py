@@ -195,6 +195,7 @@ LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
     ("who", "spent", "expected"),
     [
         (LOCAL, {"a": {}, "b": {}}, "one report a person"),
+        (LOCAL, {"a": {}, "b": {}, "a again": {}}, "up to 2 reports a person"),
         (CENTRAL, {"training": {}}, "one training"),
         (CENTRAL, {"training": {}, "query": {}}, "one training, 1 more prediction"),
         (CENTRAL, {"training": {"mean_trials": 4.0}}, "about 4 trainings"),
@@ -203,8 +204,9 @@ LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
     ],
 )
 def test_how_often_private_data_are_read(who: str, spent: Mapping[str, Mapping[str, Any]], expected: str) -> None:
-    ledger = Ledger.open({"x": (100.0, 0.1)})
-    ledger = ledger.spend(*(Spend(name, "x", "noise", facts, 1.0, 0.0) for name, facts in spent.items()))
+    units = {name: name.split()[0] for name in spent}
+    ledger = Ledger.open(dict.fromkeys(["x", *units.values()], (100.0, 0.1)))
+    ledger = ledger.spend(*(Spend(name, units[name], "noise", facts, 1.0, 0.0) for name, facts in spent.items()))
     promise = trust.Promise.of(promised("lpgnn" if who == LOCAL else "gap", {}))
     assert trust.collections(ledger, replace(promise, trust=who)) == expected
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -190,8 +191,12 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     trials = max((float(fact["mean_trials"]) for fact in facts if "mean_trials" in fact), default=0.0)
     if rounds:
         return count_of(rounds, "publication")
+    if promise.trust == "release":
+        return "one release"
     if promise.trust != "central":
-        return "one release" if promise.trust == "release" else "one report a person"
+        # One row for each time that everybody was asked for a part.
+        most = max(Counter(spend.unit for spend in ledger.spends).values(), default=1)
+        return "one report a person" if most == 1 else f"up to {most} reports a person"
     once = f"about {number(trials)} trainings" if trials else "one training"
     # The first spend is the training; each further one is a prediction for other people.
     predictions = max(len(ledger.spends) - 1, 0)
