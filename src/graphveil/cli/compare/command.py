@@ -47,7 +47,7 @@ def compare(
     from graphveil.cli.compare import screens
     from graphveil.files.outputs import new_output
     from graphveil.files.writing import room_for
-    from graphveil.methods.registry import plan
+    from graphveil.methods.registry import plan, settings_on
     from graphveil.methods.runs.experiment import split_of
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.folder import write
@@ -64,7 +64,8 @@ def compare(
             plan(method, graph, cell.settings)
         takes, methods_settings = comparison.takes, comparison.methods
         settings_of = {
-            name: {**methods_settings[name], **dict.fromkeys(takes[name], True)} for name in methods_settings
+            name: settings_on(graph, name, {**methods_settings[name], **dict.fromkeys(takes[name], True)})
+            for name in methods_settings
         }
         defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
