@@ -33,7 +33,7 @@ def import_graphml(path: Path, folder: Path) -> Imported:
                 raise DataError("holds a second graph, or one inside a node", where=str(path), allowed="one graph")
             elif kind == "graph":
                 directed = "true" if element.get("edgedefault") == "directed" else "false"
-                columns = {"nodes": ["id", *free_names(list(_attributes(keys).values()))], "edges": EDGES}
+                columns = {"nodes": ["id", *free_names(list(_attributes(keys)))], "edges": EDGES}
                 rows = {
                     stem: stack.enter_context(new_table(folder, stem, columns[stem], str(path))) for stem in columns
                 }
@@ -85,9 +85,13 @@ def _elements(path: Path) -> Iterator[Element]:
         raise DataError(f"cannot be read as XML ({error})", where=str(path)) from error
 
 
-def _attributes(keys: dict[str, Element]) -> dict[str, str]:
-    """The names of the attributes of nodes, by the ids of their keys."""
-    return {name: key.get("attr.name", name) for name, key in keys.items() if key.get("for", "all") in ("node", "all")}
+def _attributes(keys: dict[str, Element]) -> dict[str, list[str]]:
+    """The ids of the keys of nodes, by the names of the attributes: NetworkX writes a key for each type of value."""
+    ids: dict[str, list[str]] = {}
+    for name, key in keys.items():
+        if key.get("for", "all") in ("node", "all"):
+            ids.setdefault(key.get("attr.name", name), []).append(name)
+    return ids
 
 
 def _row(element: Element, kind: str, keys: dict[str, Element], path: Path) -> list[str | None]:
@@ -97,8 +101,11 @@ def _row(element: Element, kind: str, keys: dict[str, Element], path: Path) -> l
         raise DataError(f"holds {what}", where=str(path))
     if kind == "edge":
         return ends
-    values = _values(element)
-    return [*ends, *(values.get(name, keys[name].findtext("{*}default")) for name in _attributes(keys))]
+    values, cells = _values(element), []
+    for names in _attributes(keys).values():
+        defaults = filter(None, (keys[name].findtext("{*}default") for name in names))
+        cells.append([*(values[name] for name in names if name in values), *defaults, None][0])
+    return [*ends, *cells]
 
 
 def _values(element: Element) -> dict[str, str | None]:
