@@ -406,12 +406,13 @@ def _name_line(path: Path) -> None:
             except UnicodeDecodeError as error:
                 remedy = "save the file as UTF-8"
                 raise DataError("is not UTF-8 text", where=f"{path}, line {number}", remedy=remedy) from error
-    width = 0
+    header: list[str] = []
     for line, fields in _records(path):
-        width = width or len(fields)
-        if len(fields) > width:
-            what = f"has {count_of(len(fields), 'field')}"
-            raise DataError(what, where=f"{path}, line {line}", allowed=f"{width}, as in the header")
+        header = header or fields
+        if len(fields) > len(header):
+            what, allowed = f"has {count_of(len(fields), 'field')}", f"{len(header)}, as in the header"
+            # Decimal commas make fields of what semicolons separate.
+            raise DataError(what, where=f"{path}, line {line}", allowed=allowed, remedy=separated(header))
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
