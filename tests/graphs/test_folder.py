@@ -148,10 +148,7 @@ REFUSALS = {
     ),
     "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
     "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
-    "decimal commas": (
-        nodes("id;x;label\na;0,5;cat\n"),
-        "has 2 fields; allowed: 1, as in the header; separate fields by",
-    ),
+    "decimal commas": (nodes("id;x;label\na;0,5;cat\n"), "has 2 fields; allowed: 1, as in the header; separate"),
     "space in a heading": (
         nodes(NODES.replace(",", ", ")),
         "nodes.csv, line 1: column 2 is ' age'; allowed: names without spaces around; separate fields by commas",
