@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy import SecureRandomness
+from graphveil.privacy import Guarantee, SecureRandomness
 from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.run import attack_run
+from graphveil.reports.base.card import read_as_is
 from tests.cli.conftest import Terminal
 from tests.flows.kinds import PARTS, Kind
 
@@ -41,6 +42,14 @@ def test_a_plain_network_trains_on_private_edges_and_says_so(type_in: Terminal, 
     again = type_in("predict", "run", data, "--out", "rows.csv")
     assert again.code == 0 and "NOT PROTECTED" in again.out, again.err
     assert Path("rows.csv").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"), [("label-pool --epsilon-y inf", "labels"), ("blink --epsilon-a inf", "features, labels, edges")]
+)
+def test_a_plan_without_noise_names_all_that_is_sent_and_no_more(type_in: Terminal, words: str, parts: str) -> None:
+    guarantee = Guarantee.from_dict(type_in("plan", *words.split(), "social-100", "--json").json["guarantee"])
+    assert read_as_is(guarantee, "run").startswith(f"This run read {parts} as they are")
 
 
 def test_a_run_on_private_edges_is_attacked_beside_a_network_that_says_what_it_read(

@@ -24,6 +24,7 @@ from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.entries import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.unit import RELATIONSHIP
 from graphveil.runtime.checks import require_choice, require_number
 
 UNIT = "links"
@@ -130,7 +131,8 @@ class LinkPrivacy:
         assumes = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))
         people = replace(people, assumes=assumes)
         if not links:
-            return replace(people, assumes=(*people.assumes, assume("links-sent-open")))
+            unit = together([people.unit, RELATIONSHIP]) if math.isinf(people.epsilon) else people.unit
+            return replace(people, unit=unit, assumes=(*people.assumes, assume("links-sent-open")))
         of_links = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
         noted = (*counted(of_links.assumes, {"its neighbour list": many}), *repeat_assumptions(ledger))
         of_links = replace(of_links, assumes=tuple(dict.fromkeys(noted)))

@@ -23,7 +23,7 @@ from graphveil.methods.base.settings import require_ranges
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
-from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
+from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL, USER_LABEL
 from graphveil.runtime.checks import require_number
 
 TOPOLOGY = assume("topology-public")
@@ -127,7 +127,7 @@ class LocalPrivacy:
                 parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
         if not parts:
             return Guarantee(
-                unit=USER_FEATURES_AND_LABEL,
+                unit=USER_FEATURES_AND_LABEL if self.collects_features else USER_LABEL,
                 relation="replace",
                 model="local",
                 epsilon=math.inf,
