@@ -185,3 +185,8 @@ def test_a_rehearsal_decides_before_anything_is_spent(
     assert sum(line.startswith(message) for line in lines) == 1, answer.err
     assert ("class-counts: +3.0 points (+2.0 to +4.0)" in answer.err) == (lift < 0.03)
     assert code == 0 or "give a larger --epsilon-a, or go on with --without-lift" in lines[-1]
+
+
+def test_a_collection_is_not_planned_at_the_price_of_a_release(type_in: Terminal, out: Path) -> None:
+    drafted = type_in("collect", "init", "out", "-o", "draft", "--epsilon-y", 2, "--json").json
+    assert drafted["plan"] is None and "epsilon = 2, delta = 0, local" in drafted["guarantee"][0]

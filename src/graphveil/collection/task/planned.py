@@ -47,7 +47,8 @@ def drafted(
 def planned(draft: Draft) -> Plan | None:
     """Return the plan of training on the reports of a draft with possible prices; None without a method or a graph."""
     method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
-    if method is None or graph is None:
+    # Of a release a plan would say what that has cost, and that training on it is free.
+    if method is None or graph is None or getattr(graph, "release", None) is not None:
         return None
     # Such a method needs the edges, which the organiser does not have where they are private.
     if "edges" in graph.schema.private and prices.links is None:
