@@ -59,6 +59,15 @@ def test_rows_alike_are_told_once_with_the_least_and_the_largest_price() -> None
     assert not any(text.startswith("first: ") for text in (*lines.values(), *assumed_facts(group)))
 
 
+def test_what_one_of_two_runs_of_a_method_leans_on_is_not_told_of_both() -> None:
+    guarantee = next(guarantee for guarantee in wholes() if guarantee.assumes)
+    promised = (replace(guarantee, assumes=()), guarantee)
+    rows = (replace(row("first", claim), folder=folder) for claim, folder in zip(promised, ("a", "b"), strict=True))
+    (group,) = groups(*rows)
+    assert assumed_facts(group) == [f"first (b): {fact.sentence}" for fact in guarantee.assumes]
+    assert "first (b): " in dict(three_lines(group, "table.md"))["Assumes"]
+
+
 def test_a_void_row_lends_its_price_to_no_other() -> None:
     guarantee = replace(protecting(), epsilon=2.0)
     void = replace(guarantee, epsilon=1.0, void="noise was reproducible (seed 3)")

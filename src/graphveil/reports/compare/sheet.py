@@ -97,7 +97,9 @@ def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
 
 
 def _names(rows: Iterable[Row]) -> str:
-    return ", ".join(dict.fromkeys(row.method for row in rows))
+    # Finished runs of one method may differ: each is called by its folder, as in the table.
+    names = (row.method if row.folder is None else f"{row.method} ({row.folder})" for row in rows)
+    return ", ".join(dict.fromkeys(names))
 
 
 def called(group: Group, row: Row) -> str:
