@@ -214,6 +214,14 @@ def test_clipping_is_counted_and_never_lets_nan_pass():
         from_pyg(data(x=torch.full((3, 1), torch.nan)), out_of_range="clip", **RANGE)
 
 
+def test_a_day_is_no_number_and_a_truth_is_called_as_classes_are():
+    days = polars.DataFrame({**NODES, "day": [datetime.date(1970, 1, 2)] * 3})
+    with pytest.raises(DataError, match=r"day is datetime.date\(1970, 1, 2\), not a number"):
+        from_tables(days, EDGES, **RANGE)
+    with pytest.raises(DataError, match="label is 'true', not a declared class; allowed: False, True"):
+        from_tables({**NODES, "label": [True, False, None]}, EDGES, range=(0, 10), classes=["False", "True"])
+
+
 def test_a_column_of_a_frame_is_refused_by_its_name():
     ages = polars.DataFrame({"height": [1.0, 2.0], "age": [3.0, 99.0]})
     with pytest.raises(DataError, match="x: feature age of node 1 is 99; allowed: 0 to 10"):

@@ -8,6 +8,7 @@ accounted, 17 fresh noise, 18 support of outputs, 19 repeated collection.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from functools import partial
@@ -239,6 +240,10 @@ class MethodSuite:
         for wrong, why in ((graph.y, "true labels are read from the graph"), (~first & first, "has a label")):
             with pytest.raises(InputError, match=why):
                 fitted.score(graph, wrong)
+        other = copy.copy(graph)
+        other.schema = replace(graph.schema, classes=graph.schema.classes[::-1])
+        with pytest.raises(InputError, match="in this order, as in training"):
+            fitted.score(other)
 
     # ---- files ----
 

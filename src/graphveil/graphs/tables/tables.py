@@ -138,7 +138,8 @@ class Table:
         Args:
             row, what, column, allowed, remedy: as of `refuse`.
         """
-        text = repr(self.part(column, Block(0, row, row + 1))[0])
+        value = self.part(column, Block(0, row, row + 1))[0]
+        text = repr(str(value).lower() if isinstance(value, bool) else value)  # as `text` reads it
         message = what.format(column=column, value=text if len(text) <= 80 else f"{text[:80]}...")
         return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
 
@@ -204,6 +205,8 @@ class Table:
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
         numbers = text.cast(polars.Float64, strict=False)
+        if series.dtype.is_temporal():  # cast, a date would be its days since 1970
+            numbers = polars.Series(name, [None] * len(series), dtype=polars.Float64)
         absent = series.is_null() | numbers.is_nan().fill_null(False)
         if series.dtype == polars.String:
             absent |= (text == "").fill_null(False)

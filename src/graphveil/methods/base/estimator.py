@@ -254,7 +254,8 @@ class Estimator:
             mask: bool [n], the nodes that count; default: all with a label. The others: see `predict_proba`.
         """
         graph = _as_graph(graph)
-        return true_score(lambda: self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
+        how: dict[str, Any] = {"randomness": randomness, "engine": engine, **who}
+        return true_score(lambda: self.predict(graph, **how), graph, mask, classes=self.schema.classes)
 
     @classmethod
     def require_blocks(cls) -> None:

@@ -28,7 +28,7 @@ Shapes: logits z [n, c], labels [n] with -1 for none or [n, c] 0/1, masks [n].
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -231,14 +231,20 @@ def smooth_labels(
     return SmoothLabels(nodes, targets, labels[nodes], val_nodes, labels[val_nodes])
 
 
-def true_score(predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None = None) -> float:
+def true_score(
+    predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None = None, *, classes: Sequence[str] | None = None
+) -> float:
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node. Raises
     InputError for anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
 
     Args:
         predict: gives classes [n], or 0/1 [n, c]; since it may cost, it is called last.
         mask: bool [n], the nodes that count; those without a label never do.
+        classes: of the predictions, in order: another graph's numbers would stand for others. None: the graph's.
     """
+    if classes is not None and graph.schema.classes != classes:
+        what, allowed = (", ".join(names[:8]) for names in (graph.schema.classes, classes))
+        raise InputError(f"classes are {what}", where="score", allowed=f"{allowed}, in this order, as in training")
     labelled = known_labels(graph)
     counted = labelled if mask is None else torch.as_tensor(mask)
     if counted.dtype != torch.bool or counted.shape != labelled.shape:
