@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.errors import InputError, MissingDataError, ModelFileError
+from graphveil.errors import InputError, MissingDataError, ModelFileError, UsedPathError
 from graphveil.files.outputs import Output
 from graphveil.graphs import Graph, load_plain
 from graphveil.methods.runs.intervals import Interval
@@ -70,6 +70,18 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     more = Counted()
     run(tmp_path, more, splits=3)
     assert more.seen == [("labels, eps_y=2", 2), ("labels, eps_y=4", 2)]
+
+
+def test_it_goes_on_with_the_same_data_alone(tmp_path: Path) -> None:
+    """Also where the interrupted run stopped between two rows, and where more splits are asked for later."""
+    output, other = Output(tmp_path), load_plain("social-100")
+    other.y = other.y.roll(1)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Counted(2))
+    for entries, splits in ((ENTRIES, 2), (ENTRIES[:1], 3)):
+        with pytest.raises(UsedPathError, match="another social-100: the graph has changed since it began"):
+            runner.run_missing(entries, splits, output, load=lambda name: other, train=Counted())
+        run(tmp_path, Counted(), splits, entries)
 
 
 def test_only_names_data_or_rows() -> None:

@@ -1,7 +1,8 @@
 """Run an exhibit: one file for each finished split of each figure, so that an interrupted run goes on where it stopped.
 
-A folder holds ``exhibit.json`` (which exhibit), ``<data row>/split-<n>.json`` (one finished run each), and, when all
-are there, ``table.md`` and ``table.json``.
+A folder holds ``exhibit.json`` (which exhibit), ``graph-<data>`` (the fingerprint of a public graph, which stays, as
+more splits may be run later), ``<data row>/split-<n>.json`` (one finished run each), and, when all are there,
+``table.md`` and ``table.json``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from graphveil.files.writing import refuse_used_folder
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import Randomness
+from graphveil.reports.compare.cells import require_same_graph
 from graphveil.reproduction.exhibit import Entry, Exhibit, Price, Run
 from graphveil.runtime.progress import ProgressCallback
 
@@ -146,6 +148,7 @@ def run_missing(
         InputError: a file is damaged or belongs to other settings.
         ModelFileError: it was changed.
         MissingDataError: none of the data is at hand.
+        UsedPathError: a graph has changed since the folder was begun.
     """
     graphs: dict[str, Graph] = {}
     rows, absent = [], dict[str, str]()
@@ -155,6 +158,7 @@ def run_missing(
         if missing and entry.data not in {*graphs, *absent}:
             try:
                 graphs = {entry.data: load(entry.data)}  # one at a time: graphs are large
+                require_same_graph(folder, graphs[entry.data], f"graph-{entry.data}")
             except MissingDataError as error:
                 # The rest may take hours, and is worth having without this.
                 absent[entry.data] = str(error)

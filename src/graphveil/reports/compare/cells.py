@@ -130,23 +130,24 @@ def open_folder(comparison: Comparison, folder: Output) -> None:
     folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
 
 
-def require_same_graph(folder: Output, graph: Graph) -> None:
-    """Refuse to continue a comparison on a graph that has changed since it began: means would be over cells of both.
+def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> None:
+    """Refuse to continue on a graph that has changed since the folder was begun: means would be over runs of both.
 
     Args:
         folder: as `open_folder` left it.
+        name: of the file that recognizes the graph.
     """
-    file = folder.path / GRAPH_FILE
+    file = folder.path / name
     before = read_text(file) if file.exists() else None
     key = secrets.token_hex(32) if before is None else before[:64]
     line = f"{key} {fingerprint(graph, key.encode()[:64])}\n"
     if before not in (None, line):
         raise UsedPathError(
-            f"{folder.path} holds a comparison on other data: the graph has changed since it began",
+            f"{folder.path} holds runs on another {graph.schema.name}: the graph has changed since it began",
             where="--out",
             remedy="name another folder, which begins anew",
         )
-    folder.keep(GRAPH_FILE, line)
+    folder.keep(name, line)
 
 
 def forget_graph(folder: Output) -> None:
