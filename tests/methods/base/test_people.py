@@ -260,3 +260,19 @@ def test_the_ledger_beside_a_model_is_the_account_of_all_who_load_it(name: str, 
     with pytest.raises(BudgetError):
         other.predict(graph(range(30), ids=False), randomness=SecureRandomness())
     assert json.loads((tmp_path / "ledger.json").read_text()) == on_disk
+
+
+@BOTH
+def test_people_who_were_asked_again_after_a_lost_answer_are_not_asked_a_third_time(name: str) -> None:
+    """A prediction that failed after paying leaves it open who was asked, so all pay once more; then their rows are
+    there."""
+    method, broken = fit(name, queries=1), graph(range(40, 90), name="later")
+    later = graph(range(40, 90), name="later")
+    broken.x[-1, 0] = math.nan
+    with pytest.raises(InputError):
+        method.predict(broken, randomness=SecureRandomness())
+    lost = method.ledger
+    answer = method.predict_proba(later, randomness=SecureRandomness())
+    paid = method.ledger
+    assert len(paid.spends) > len(lost.spends)
+    assert torch.equal(method.predict_proba(later), answer) and method.ledger == paid

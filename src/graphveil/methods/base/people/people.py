@@ -106,8 +106,10 @@ class Records:
             # A spend that left no rows may have been these people's: another process, or a failure after paying.
             paid_in_rows = _units(ledger) <= self.budgets
             certain = paid_in_rows and not bool((identified.new & declared).any())
-            return identified if certain or not bool(identified.new.any()) else None
-        if people == "same":
+            if certain or not bool(identified.new.any()):
+                return identified
+            # All of them may have paid once more since, as this very group, whose ids are in its hash.
+        elif people == "same":
             # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
