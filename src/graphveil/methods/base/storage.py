@@ -94,13 +94,19 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     return stored, facts, tensors
 
 
-def save_answers(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def save_answers(
+    model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, empty: bool = True
+) -> None:
     """Write what is not for everybody who has the model (reports, answers) beside it, for its owner's eyes alone.
 
     Nothing to write: no file, and an older one goes.
+
+    Args:
+        model, kind, facts, tensors: as of `save_method`.
+        empty: whether nothing is to be written where there are no tensors.
     """
     target = answers_file(model)
-    if tensors:
+    if tensors or not empty:
         save_method(target, _answers_kind(kind), facts, tensors)
     else:
         target.unlink(missing_ok=True)

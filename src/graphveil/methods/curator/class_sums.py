@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Self, Unpack, cast
 
 from graphveil import models
@@ -37,7 +38,15 @@ from graphveil.methods.base.network.network import (
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
-from graphveil.methods.base.storage import Stored, number, number_from, require_classes, schema_facts, schema_from
+from graphveil.methods.base.storage import (
+    Stored,
+    number,
+    number_from,
+    require_classes,
+    restoring,
+    schema_facts,
+    schema_from,
+)
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.evidence import (
     FeatureEvidence,
@@ -50,7 +59,7 @@ from graphveil.methods.curator.evidence import (
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsOptions, SumsSettings
-from graphveil.methods.curator.stages.queries import is_of
+from graphveil.methods.curator.stages.queries import Answers, is_of
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
 from graphveil.models.labels.label_prior import Channel
@@ -154,6 +163,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
+        self._answers = Answers()
 
     def planned_noise(self, schema: GraphSchema, people: int = 0) -> Noise:
         """Return the noise of the sums, from public facts alone; how many people train does not matter."""
@@ -277,7 +287,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         """
         fitted, published = self.result, self.published
         features = None if published is None else published.people.features
-        if graph is not None and not is_of(fitted.people, features, graph):
+        if graph is not None and not is_of(fitted.people, features, graph, self._answers):
             raise InputError(
                 "class-sums predicts only nodes whose sums were published",
                 where=graph.schema.name,
@@ -323,6 +333,14 @@ class ClassSums(FittedEstimator[FittedSums]):
             "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, network_tensors(fitted.network))
+
+    def keep(self, model: Path) -> None:
+        features = None if self.published is None else self.published.people.features
+        self._answers.save(model, self.kind, self.result.people, features)
+
+    def recall(self, model: Path) -> None:
+        with restoring(model):
+            self._answers = Answers.read(model, self.kind, self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSums:

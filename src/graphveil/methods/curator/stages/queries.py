@@ -1,11 +1,13 @@
 """Predictions for other graphs: the answers so far, and refusals.
 
 A graph with ids is known again by these.  One without is known by what is in it: another one of its name and size may
-be of other people, who get no row of these.
+be of other people, who get no row of these.  What tells them apart lies in the owner's file beside the model; who has
+the model alone must tell them apart himself.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,10 +33,12 @@ class Answers:
 
     Attributes:
         rows: [n, c] each. secret: of the names of graphs without ids; none before the first.
+        own: keyed hash of the features of the training, where edges alone are protected; "": not at hand.
     """
 
     rows: dict[str, Tensor] = field(default_factory=dict)
     secret: bytes = b""
+    own: str = ""
 
     def about(self, graph: Graph) -> Tensor | None:
         """Return the answer that was given about the people of a graph, None where there was none."""
@@ -44,16 +48,20 @@ class Answers:
 
     def add(self, graph: Graph, answer: Tensor) -> Tensor:
         """Keep an answer, and return it."""
-        self.secret = self.secret or SecureRandomness().bytes(32)
+        self._draw_secret()
         self.rows[self._name(graph)] = answer
         return answer
 
-    def save(self, model: Path, kind: str, of: str) -> None:
-        """Write them beside a saved model; `of` tells its people from others."""
+    def save(self, model: Path, kind: str, of: str, features: FeatureBlock | None = None) -> None:
+        """Write them beside a saved model; `of` tells its people from others, and features, where they may be told."""
+        if features is not None:
+            self._draw_secret()
+            self.own = _keyed(features, self.secret)
         saved = read_answers(model, kind)
         # Answers of an earlier save are kept: who loads the file must not pay for them again.
         earlier = saved[1] if saved is not None and saved[0].get("of") == of else {}
-        save_answers(model, kind, {"of": of, "secret": self.secret.hex()}, {**earlier, **self.rows})
+        facts = {"of": of, "secret": self.secret.hex(), "own": self.own}
+        save_answers(model, kind, facts, {**earlier, **self.rows}, empty=not self.own)
 
     @classmethod
     def read(cls, model: Path, kind: str, of: str) -> Answers:
@@ -61,7 +69,10 @@ class Answers:
         saved = read_answers(model, kind)
         if saved is None or saved[0]["of"] != of:
             return cls()
-        return cls(saved[1], bytes.fromhex(saved[0].get("secret", "")))
+        return cls(saved[1], bytes.fromhex(saved[0].get("secret", "")), saved[0].get("own", ""))
+
+    def _draw_secret(self) -> None:
+        self.secret = self.secret or SecureRandomness().bytes(32)
 
     def _name(self, graph: Graph) -> str:
         if node_names(graph) is not None:
@@ -71,17 +82,20 @@ class Answers:
         return f"{people_key(graph)} {fingerprint(graph, self.secret or b'none', ('x', 'edge_index'))}"
 
 
-def is_of(people: str, features: FeatureBlock | None, graph: Graph) -> bool:
+def is_of(people: str, features: FeatureBlock | None, graph: Graph, answers: Answers) -> bool:
     """Return whether a graph is of the people of a training; one without ids can be of others, whatever its name.
 
     Args:
         people: the training's `people_key`.
         features: of the training, where they are at hand: without ids, people are known by equal ones.
+        answers: beside a loaded model, where they are not.
     """
     if people_key(graph) != people:
         return False
-    if features is None or node_names(graph) is not None:
+    if node_names(graph) is not None:
         return True
+    if features is None:
+        return not answers.own or answers.own == _keyed(read_features(graph), answers.secret)
     left: Any = as_matrix(features)
     right: Any = as_matrix(read_features(graph))
     if left.shape != right.shape or hasattr(left, "nnz") != hasattr(right, "nnz"):
@@ -126,3 +140,12 @@ def no_rows(query: float | None = None) -> InputError:
         where="unit node",
         remedy=remedy,
     )
+
+
+def _keyed(features: FeatureBlock, key: bytes) -> str:
+    """Return a hash of features; whoever lacks the key cannot check a guess of them against it."""
+    matrix: Any = as_matrix(features)
+    digest = hashlib.blake2b(str(matrix.shape).encode(), key=key, digest_size=16)
+    for part in (matrix.indptr, matrix.indices, matrix.data) if hasattr(matrix, "nnz") else (matrix,):
+        digest.update(np.ascontiguousarray(part).astype(np.float64).view(np.uint8).data)
+    return digest.hexdigest()

@@ -229,7 +229,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         """
         fitted = self.result
         features = None if self.published is None else self.published.people.features
-        own = graph is None or is_of(fitted.people, features, graph)
+        own = graph is None or is_of(fitted.people, features, graph, self._answers)
         if own and fitted.logits is not None:
             return torch.softmax(fitted.logits, dim=1)
         if graph is None or (own and not self.privacy.queries):
@@ -285,8 +285,9 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return Stored(facts, tensors)
 
     def keep(self, model: Path) -> None:
-        """Write the answers to queries beside a saved model, for its owner alone."""
-        self._answers.save(model, self.kind, self.result.people)
+        """Write the answers to queries, and what tells the training's people from others, for the owner alone."""
+        features = None if self.published is None or self.own_rows else self.published.people.features
+        self._answers.save(model, self.kind, self.result.people, features)
 
     def recall(self, model: Path) -> None:
         with restoring(model):
