@@ -239,6 +239,7 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
     assert "another --out where trials had a price" in type_in("tune", "lpgnn", "digits", "--over", "steps_x=1,2").err
     monkeypatch.setattr("graphveil.graphs.describe", stop)
     assert type_in("data", "describe", "digits").err == "interrupted; no partial files remain\n"
+    assert "what it was charged stays charged" in app.interrupted(["predict", "run", "digits"])
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ def interrupted(args: Sequence[str]) -> str:
         return "interrupted; nothing was released: begin anew, with another --out where trials had a price: a log stays"
     if words[0] in _WHOLE:
         return "interrupted; no partial files remain, nothing was released, and the same command begins anew"
-    return "interrupted; no partial files remain"
+    # Charged before anybody is asked: a prediction that ends in between has paid, and its answer is lost.
+    lost = "; what it was charged stays charged (ledger.json of the run)" if words[0] == "predict" else ""
+    return f"interrupted; no partial files remain{lost}"
 
 
 def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:

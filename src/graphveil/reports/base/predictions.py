@@ -155,7 +155,9 @@ def cost(
 def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if privacy.public:
         return "nothing is protected (epsilon = inf)"
+    # No file that is handed on could tell: what tells confirms a guess of the graph.
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
+    cached += " (with public/ alone, one without ids is taken for it by name and size)"
     if privacy.nodes:
         cached = f"{EYES}; also the edges of the run's graph are read again"
     if not privacy.queries:

@@ -223,8 +223,8 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
         return ledger.spend(*more)
     except BudgetError as error:
         raise BudgetError(
-            f"nothing tells the people of {name} from those who have reported, so all would be asked again: "
-            f"{error.what}",
+            f"nothing tells the people of {name} from those who have reported (they have no ids, or a paid answer was "
+            f"lost), so all would be asked again: {error.what}",
             where=error.where,
             allowed=error.allowed,
             remedy="make room for it before collecting (--set queries=1: once more at the full price), use what they "

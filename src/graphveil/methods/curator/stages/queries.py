@@ -117,7 +117,7 @@ def no_room(method: str, privacy: CuratorPrivacy, graph: Graph) -> BudgetError:
     """Return the refusal of a query that the budget cannot pay, with the option that makes room and its total."""
     return BudgetError(
         f"to predict another graph reads its edges, which costs {privacy.price_of(0)} each time; "
-        f"this run has budget for {privacy.queries} (queries)",
+        f"this run has budget for {privacy.queries} (queries){', used up' if privacy.queries else ''}",
         where=graph.schema.name,
         remedy=f"nothing was read or spent; train again with a budget for it: graphveil train {method} DATA "
         f"--set queries={privacy.queries + 1}, {privacy.price_of(privacy.queries + 1)} in total",
