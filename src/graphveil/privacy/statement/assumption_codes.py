@@ -131,14 +131,14 @@ _WHO: Final = (
     ),
     _says(
         "others-declared",
-        "the people of {graph} are others than all who reported before: declared, not checked{times}",
+        "nobody in {graph} has reported before: declared, not checked{times}",
         means="They pay for themselves alone, because the caller said that they are new.",
         breaks="whoever asked for the prediction was wrong: those people reported twice for the price of one",
         backed_by="tests/methods/base/test_people.py::test_how_often_people_were_declared_to_be_others_is_told",
     ),
     _says(
         "rows-declared",
-        "row i of {graph} is the person that row i of the run was: declared, not checked{times}",
+        "row i of {graph} is the same person as row i of the run: declared, not checked{times}",
         means="People are answered from what they sent, because the caller said who they are.",
         breaks="rows moved: people are predicted from others' reports. Nobody pays for that",
         backed_by="tests/methods/base/test_people.py::test_the_caller_may_say_who_they_are",
@@ -159,7 +159,7 @@ _WHO: Final = (
     ),
     _says(
         "start-public",
-        "what training starts from, a file or a module, was made without these data",
+        "the file or module that training starts from was made without these data",
         means="Epsilon is the price of what training reads, not of the weights that it was given.",
         breaks="the weights were fitted to the same people before: they reveal them, whatever epsilon is",
         backed_by="tests/methods/test_own_backbone.py",
@@ -173,14 +173,14 @@ _WHO: Final = (
     ),
     _says(
         "extractor-public",
-        "what made the features, an extractor, is public, was trained without these data, and reads each person alone",
+        "the extractor that made the features is public, was trained without these data and reads each person alone",
         means="Epsilon is the price of the embeddings, not of the extractor that made them.",
         breaks="it was trained on these people, or on their links: embeddings show others' data, whatever epsilon is",
         backed_by="tests/methods/release/test_scores.py",
     ),
     _says(
         "proxy-public",
-        "settings were chosen on {graph}, which is public, holds nobody of these data and was chosen without them",
+        "settings were chosen on {graph}, which is public, shares nobody with these data and was chosen without them",
         means="Trials read that graph's true labels. Epsilon is the price of the one training that followed.",
         breaks="it is an older export of the same people, or was chosen by looking at them: trials read those people",
         backed_by="tests/methods/runs/test_tuning.py",
@@ -189,14 +189,14 @@ _WHO: Final = (
 _CURATOR: Final = (
     _says(
         "trained-once",
-        "the curator trains on these data once: what further runs spend adds up",
+        "the curator trains on these data once: the price of further runs adds up",
         means="Epsilon is the price of this run alone.",
         breaks="the same data are trained on again, with any method, and somebody quotes one epsilon",
         backed_by="docs/explanation/composition.md#composition",
     ),
     _says(
         "node-set-public",
-        "the set of nodes is public, and who trains and who validates",
+        "the set of nodes, who trains and who validates are all public",
         means="Everybody may know who is in the data and whose label is used.",
         breaks="being in the data is the secret: the number of training nodes is used as it is",
         backed_by="tests/methods/curator/test_training_checklist.py",
@@ -210,16 +210,16 @@ _CURATOR: Final = (
     ),
     _says(
         "joint-privacy",
-        "joint privacy: it is everybody else's view; what is computed for a node itself (its prediction, its row "
-        "of the cache) is for that node alone and must not be shown to others; predicting gives the curator all "
-        "rows, each to be handed to its node, and no row is in the model file",
+        "joint privacy covers what everybody else sees; what is computed for a node itself (its prediction, its row "
+        "of the cache) is for that node alone and must not be shown to others; predicting gives the curator all rows, "
+        "each to be handed to its node, and no row is in the model file",
         means="A node's own prediction is made of its own data, for its own eyes.",
         breaks="predictions or cached rows of a run with unit node are put on a public page",
         backed_by="tests/methods/test_own_rows.py",
     ),
     _says(
         "degree-promised",
-        "no node has more than {degree} edges, as was promised before anybody looked",
+        "no node has more than {degree} edges: promised before anybody looked at them",
         means="Somebody who knows no edge promised it; an edge more is refused.",
         breaks="D was read off the graph: the largest degree in the data reveals something about whoever has it",
         backed_by="tests/graphs/test_degree_bound.py",
@@ -233,8 +233,8 @@ _CURATOR: Final = (
     ),
     _says(
         "trials-covered",
-        "settings were chosen by repeat-and-select, a random number of trials ({law} law, mean {mean}), which epsilon "
-        "covers; nothing of the other trials is shown, nor how many there were",
+        "settings were chosen by repeat-and-select over a random number of trials ({law} law, mean {mean}), which "
+        "epsilon covers; nothing of the other trials is shown, not even their number",
         means="Tuning on private data was paid for.",
         breaks="somebody shows another trial, or says how many there were",
         backed_by="tests/methods/runs/test_paid_tuning.py",
@@ -312,7 +312,7 @@ _RELEASES: Final = (
 _FEDERATION: Final = (
     _says(
         "protocol-followed",
-        "all parties follow the protocol and only then are curious",
+        "all parties follow the protocol, however curious they are",
         means="Nobody sends other messages than agreed, to learn more from the answers.",
         breaks="a party runs another program",
         backed_by="docs/explanation/trust-models.md#the-vertical-model",
@@ -341,7 +341,7 @@ _FEDERATION: Final = (
     ),
     _says(
         "agreed-before-data",
-        "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
+        "the range of features and the numbers of columns, classes and rounds are agreed before anyone's data is read",
         means="What noise is scaled to was not read off the data.",
         breaks="a holder looked at its data before it signed",
         backed_by="docs/how-to/federation.md",
@@ -355,17 +355,17 @@ _FEDERATION: Final = (
     ),
     _says(
         "opens-individual",
-        "all parties are told who trains and who validates; else holders send each other nothing, but the gradients "
-        "that come back can show which labels are alike, and the label holder is shown a hidden layer, which without "
-        "noise tells of the others' features; the server sees each holder's published embeddings",
+        "all parties learn who trains and who validates; holders otherwise send each other nothing, but the gradients "
+        "that come back can show which labels are alike, and the label holder sees a hidden layer, which without "
+        "noise reveals something about the others' features; the server sees each holder's published embeddings",
         means="What mode individual opens to whom.",
         breaks="somebody reads the epsilon as one between holders",
         backed_by="tests/federation/test_leaks.py",
     ),
     _says(
         "opens-paper",
-        "all parties are told who trains and who validates; every round all holders see X W, a projection of all "
-        "features: enough rounds give a holder the other holders' features; the server sees each holder's published "
+        "all parties learn who trains and who validates; in every round all holders see X W, a projection of all "
+        "features: enough rounds show each holder the others' features; the server sees each holder's published "
         "embeddings",
         means="What mode paper opens to whom.",
         breaks="somebody reads the epsilon as one between holders",
@@ -373,11 +373,11 @@ _FEDERATION: Final = (
     ),
     _says(
         "opens-shared-linear",
-        "all parties are told who trains and who validates; else holders send each other nothing but uniform shares, "
-        "but the label holder is shown a hidden layer, which without noise tells of the others' features; the server "
-        "deals masks for what holders send each other, what it receives is masked by keys that holders agree on "
-        "without it, and it sees the sum of all holders' propagated projections S^K X W alone, with noise that no "
-        "single holder can take away",
+        "all parties learn who trains and who validates; holders otherwise send each other only uniform shares, but "
+        "the label holder sees a hidden layer, which without noise reveals something about the others' features; the "
+        "server deals masks for what holders send each other; what it receives is masked by keys that holders agree "
+        "on without it, and it sees only the sum of all holders' propagated projections S^K X W, with noise that no "
+        "single holder can remove",
         means="What mode shared-linear opens to whom.",
         breaks="the server colludes with a holder",
         backed_by="tests/federation/test_views.py",
@@ -392,17 +392,17 @@ _FEDERATION: Final = (
     ),
     _says(
         "opens-all-shares",
-        "all parties are told who trains and who validates; else holders send each other nothing but uniform shares, "
-        "but the label holder is shown the last hidden layer without noise, in each step of those who train, now and "
-        "then of those who validate and once of everybody, which tells of the others' features; the server deals "
-        "masks, and is told which rounds validate best",
+        "all parties learn who trains and who validates; holders otherwise send each other only uniform shares, but "
+        "the label holder sees the last hidden layer without noise (of those who train in each step, of those who "
+        "validate now and then, of everybody once), which reveals something about the others' features; the server "
+        "deals masks, and learns which rounds validate best",
         means="What mode all-shares opens to whom.",
         breaks="the server colludes with a holder",
         backed_by="tests/federation/modes/test_all_shares.py",
     ),
     _says(
         "labels-randomized",
-        "labels were randomized once: one label costs epsilon {epsilon} against everybody but its holder",
+        "each label was randomized once, at epsilon {epsilon} against everybody but its holder",
         means="Training labels have noise of their own, beside the epsilon of rows or guesses.",
         breaks="the label is read as covered by the epsilon of the rows: it has its own",
         backed_by="tests/federation/modes/test_labels.py",
@@ -416,7 +416,7 @@ _FEDERATION: Final = (
     ),
     _says(
         "labels-in-gradients",
-        "{who} can learn the labels of training nodes, up to their names, from gradients",
+        "{who} can learn the labels of training nodes, perhaps without their names, from gradients",
         means="Labels have no noise, and the gradients of training reveal them.",
         breaks="labels are private from those named: choose a finite epsilon_y",
         backed_by="tests/federation/test_leaks.py::"
@@ -424,14 +424,14 @@ _FEDERATION: Final = (
     ),
     _says(
         "neighbours-move",
-        "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units",
+        "a change in one person also changes the rows of neighbours up to {hops} hops away, which are other units",
         means="Epsilon is of one row, and a person's features reach several.",
         breaks="the epsilon of one row is read as that of a person",
         backed_by="docs/explanation/trust-models.md#the-vertical-model",
     ),
     _says(
         "training-moves",
-        "a node that trains also moves {what} of all nodes: other units again",
+        "a node that trains also changes {what} of all nodes, which are other units",
         means="Epsilon is of what is published for one node, not of its part in training.",
         breaks="the epsilon of one row is read as that of a person",
         backed_by="docs/explanation/trust-models.md#the-vertical-model",
@@ -452,7 +452,7 @@ _FEDERATION: Final = (
     ),
     _says(
         "own-lists-cut",
-        "the holders that guess read {degree} names at most of the list of each who trains, and no other connection",
+        "the holders that guess read at most {degree} names on the list of anyone who trains, and no other connection",
         means="The label of a person who trains counts in so many others' noisy sums, and nowhere else.",
         breaks="a list is cut by what is in another, or lists of people who do not train are read",
         backed_by="tests/federation/modes/test_private_votes.py",
@@ -488,8 +488,8 @@ _FEDERATION: Final = (
     ),
     _says(
         "sums-in-the-clear",
-        "without noise the server can solve for how alike the propagated features of those who train are, and with as "
-        "many known people as there are columns for everybody's features",
+        "without noise the server can compute how alike the propagated features of those who train are and, if it "
+        "knows as many people as there are columns, everybody's features",
         means="Masks between holders hide nothing from the server where epsilon is infinite.",
         breaks="always, where epsilon is infinite",
         backed_by="tests/attacks/test_federation.py",

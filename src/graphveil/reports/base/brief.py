@@ -50,7 +50,7 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
         "start-public": "the given weights were trained without these data",
         "statistics-public": "the statistics of answers are public",
         "extractor-public": "the feature extractor is public and never saw these data",
-        "proxy-public": "the proxy is public and holds nobody of these data",
+        "proxy-public": "the proxy is public and shares nobody with these data",
         "reports-handed-in": "reports that were handed in are not paid for here",
     }
 )

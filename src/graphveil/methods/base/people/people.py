@@ -240,10 +240,10 @@ def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
         for spend in ledger.spends
         if _SAID in spend.parameters
     ]
-    times = Counter(sentence for sentence, _ in dict.fromkeys(facts))
+    times = Counter(assumption_of(sentence) for sentence, _ in dict.fromkeys(facts))
     assumptions = [
         fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
-        for fact, many in ((assumption_of(sentence), many) for sentence, many in times.items())
+        for fact, many in times.items()
     ]
     return (*assumptions, ONE_COPY) if assumptions else ()
 
