@@ -178,7 +178,7 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
         ("enrol clubs", "clubs holds no signed task; sign it: `graphveil collect sign clubs`"),
         ("enrol nowhere", "nowhere holds no task; `graphveil collect init DATA -o FOLDER` begins"),
         ("status nowhere", "nowhere holds no task"),
-        ("serve clubs --certificate a", "half of TLS"),
+        ("serve clubs --certificate a", "TLS needs both files"),
         ("serve clubs --port 70000", "65535"),
     ],
 )

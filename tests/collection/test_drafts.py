@@ -156,7 +156,7 @@ def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, 
     ("file", "content", "message"),
     [
         ("ids.txt", "ann\nbob\n", "ids.txt is not as it was written"),
-        ("ids.txt", '"ann"\n3\n', "ids.txt holds what is no text"),
+        ("ids.txt", '"ann"\n3\n', "ids.txt holds something that is not text"),
         ("ids.txt", '"ann"\n"ann"\n', "the id 'ann' stands twice"),
         ("ids.txt", '"ann"\n"\\uff41nn"\n', r"'ann' and '\\uff41nn' are one id to people"),
         ("schema.json", "{}", "schema.json is not as it was written"),

@@ -233,7 +233,7 @@ def test_the_check_names_the_cell_and_leaves_the_declaration(
         ("", "line 1: is empty"),
         ("\nid,x", "line 1: is empty"),
         ("id;x", "has one column; separate fields by commas, not semicolons"),
-        ("1,2.5", "holds numbers alone; allowed: the names of columns; add a header line"),
+        ("1,2.5", "holds only numbers; allowed: the names of columns; add a header line"),
         ("id,id", "has two columns 'id'"),
         ("id, x", "names without spaces around"),
         ('id,"x', "cannot be read as a header"),

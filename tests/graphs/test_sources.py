@@ -292,7 +292,7 @@ def test_a_query_gives_two_ends_and_rows(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"")
     for queries, message in (
         (("SELECT 1 AS id", "SELECT 1"), "gives 1 column"),
-        (("SELECT 1, 2", "SELECT 1, 2"), "--nodes-query: holds numbers alone"),
+        (("SELECT 1, 2", "SELECT 1, 2"), "--nodes-query: holds only numbers"),
         (("SELECT 1 AS id, 2 AS id", "SELECT 1, 2"), "has two columns 'id'"),
     ):
         with pytest.raises(GraphveilError, match=message):

@@ -80,7 +80,7 @@ def test_without_declared_columns_coordinates_are_numbers_by_place() -> None:
         ("", "no question to ask"),
         ("team=pink", "the column 'team' has no value 'pink'"),
         ("hobbies", "'hobbies' holds several tags"),
-        ("age>=0", "age>=0 has one answer"),
+        ("age>=0", "age>=0 has only one answer"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(text: str, message: str) -> None:

@@ -26,7 +26,7 @@ from graphveil.studio.root import STATE
     [
         (["nowhere"], "nowhere is no folder"),
         (["--host", "0.0.0.0"], "other machines would reach 0.0.0.0 without TLS"),
-        (["--certificate", "a.pem"], "half of TLS"),
+        (["--certificate", "a.pem"], "TLS needs both files"),
         (["--memory", "1"], "--memory"),
     ],
 )

@@ -229,7 +229,7 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
         if not _rows_are_own(method):
             raise
         raise InputError(
-            "an answer of this model is for its own node alone, so nobody else has any to learn from",
+            "each answer of this model is for its own node alone, so nobody else has one to attack",
             where="attack",
             allowed="attacks on the released weights: membership, lira, link-stealing, linkteller",
         ) from refusal

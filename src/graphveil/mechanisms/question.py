@@ -68,7 +68,7 @@ class Question:
             raise InputError(f"the column {name!r} is a {kind.word}", where="question", allowed=_FORMS)
         if self.least is not None and not self._span[0] < self.least <= self._span[1]:
             raise InputError(
-                f"{name}>={self.least:g} has one answer", where="question", allowed=f"above {self._span[0]:g}"
+                f"{name}>={self.least:g} has only one answer", where="question", allowed=f"above {self._span[0]:g}"
             )
         unknown = [value for value in self.values if value not in self._names]
         if unknown or (isinstance(kind, Tags) and not self.values):

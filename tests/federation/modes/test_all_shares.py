@@ -146,7 +146,7 @@ def test_what_it_has_no_arithmetic_for_is_refused(option: dict[str, Any], words:
 
 def test_descent_that_leaves_the_polynomials_stops_with_a_word() -> None:
     setting, by_holder = federation(2, epochs=40, shared_rate=2048.0)
-    with pytest.raises(InputError, match="does not settle at shared_rate = 2048; make a new agreement with a lower"):
+    with pytest.raises(InputError, match="does not converge at shared_rate = 2048; make a new agreement with a lower"):
         on_shares(setting, by_holder, 1)
 
 

@@ -87,7 +87,7 @@ def test_another_certificate_than_the_partys_own_gets_no_stream(tmp_path: Path) 
     place = Place(tmp_path / "2")
     parties = start(place, server={"identity": new_identity("server")})
     errors = [str(parties[name].wait().error) for name in NAMES[1:]]
-    assert any("server: presents another certificate than agreed; compare" in text for text in errors)
+    assert any("server: presents a certificate other than agreed; compare" in text for text in errors)
     give_up(place, parties.values())
     assert nothing_left(place)
 

@@ -64,7 +64,7 @@ class Place:
         given = (self.certificate, self.key)
         # With one file the server would listen in the clear, against its organiser's belief.
         if (self.certificate is None) != (self.key is None):
-            raise InputError("half of TLS", allowed="--certificate and --certificate-key together, or neither")
+            raise InputError("TLS needs both files", allowed="--certificate and --certificate-key together, or neither")
         for path in given:
             if path is not None and not path.is_file():
                 raise InputError(f"{path} is no file", where="TLS", allowed="a PEM file")

@@ -66,7 +66,7 @@ def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
         Remote(url)
     except DeviceError as error:
         raise InputError(
-            f"{url!r} is no address for people", where="--url", allowed="https://..., http://localhost"
+            f"{url!r} is not an address that people can open", where="--url", allowed="https://..., http://localhost"
         ) from error
     # Behind "#", which browsers send to nobody: neither servers nor logs on the way see it.
     return lambda token: f"{url.rstrip('/')}/#{token.hex()}.{task.hex()}"

@@ -175,7 +175,7 @@ def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
 def _javascript(program: Path) -> Sequence[str]:
     node = shutil.which("node")
     if node is None:
-        raise InputError("there is no node", where="--clients js", remedy="install Node.js 20 or later")
+        raise InputError("Node.js is not installed", where="--clients js", remedy="install Node.js 20 or later")
     if not program.is_file():
         raise InputError(f"{program} is no file", where="--js", remedy="leave the option out: our client is installed")
     return [node, str(program)]

@@ -126,7 +126,7 @@ class Store:
         """Store ids and tokens, in order, in a collection without people; InputError where there are people."""
         with self.engine.begin() as connection:
             if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
-                raise InputError("tokens were given out already", remedy="they are told once: find that file")
+                raise InputError("tokens were given out already", remedy="they are shown once: find that file")
             _write_people(connection, people)
 
     def task(self) -> Task:

@@ -172,7 +172,7 @@ def read_ids(folder: Path) -> tuple[str, ...]:
     except ValueError as error:
         raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_AGAIN) from error
     if not all(isinstance(id, str) for id in ids):
-        raise InputError(f"{IDS} holds what is no text", where=str(folder), remedy=_AGAIN)
+        raise InputError(f"{IDS} holds something that is not text", where=str(folder), remedy=_AGAIN)
     require_people(ids, str(folder / IDS))
     return ids
 

@@ -144,7 +144,7 @@ def _placed(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, n
     graph = scipy.sparse.csr_array((np.ones(choices.size, np.int8), choices.ravel(), start), (entries.nnz, shape.trees))
     tree = maximum_bipartite_matching(graph, perm_type="column")
     if (tree < 0).any():
-        raise InputError("the connections find no place", remedy="agree on more entries for this holder")
+        raise InputError("the connections do not fit", remedy="agree on more entries for this holder")
     return tree, entries.row, entries.data
 
 

@@ -223,7 +223,7 @@ def align(
         theirs = _points((yield Receive(name, "blinded-set", (-1, POINT))))
         # This holder finished the next holder's set, and so knows what that one must publish.
         if name == after and not np.array_equal(theirs, going[_ranked(going, name)]):
-            raise PeerError("it returned another set of blinded ids than it was sent", where=name)
+            raise PeerError("it returned other blinded ids than it was sent", where=name)
         common &= _among(finished, theirs, name)
     if not common.any():
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")

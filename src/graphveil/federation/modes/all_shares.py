@@ -220,10 +220,10 @@ def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Te
     rate, trained = run.setting.model.dropout, int(head.train.sum())
     if float(z.abs().max()) > _ASTRAY:
         raise InputError(
-            f"round {round}: descent along polynomials does not settle at shared_rate = "
+            f"round {round}: training with polynomial activations does not converge at shared_rate = "
             f"{run.setting.training.shared_rate:g}",
             where="mode all-shares",
-            remedy="make a new agreement with a lower one",
+            remedy="make a new agreement with a lower rate",
         )
     leaf, looked = z[:trained].requires_grad_(), z[trained:] if len(z) > trained else z.detach()
     # Dropped out here, where z is known: on shares it would be a product more.

@@ -285,7 +285,7 @@ class Links:
         if code in ("UNAUTHENTICATED", "INVALID_ARGUMENT"):
             self.monitor.end(PeerError(f"refused this party: {reason}", where=peer.name))
         elif "CERTIFICATE_VERIFY_FAILED" in reason:
-            self.monitor.end(PeerError("presents another certificate than agreed", where=peer.name, remedy=_COMPARE))
+            self.monitor.end(PeerError("presents a certificate other than agreed", where=peer.name, remedy=_COMPARE))
         elif "Connection refused" in reason:
             self._refuse(peer, f"no answer at {peer.address} yet")
         elif reason.startswith(_BEFORE_A_WORD) and reason.endswith(": Socket closed"):

@@ -179,9 +179,9 @@ def parse_control(body: bytes) -> dict[str, Any]:
     try:
         word = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _bad("a word that is no JSON") from error
+        raise _bad("a word that is not JSON") from error
     if not isinstance(word, dict):
-        raise _bad("a word that is no JSON object")
+        raise _bad("a word that is not a JSON object")
     for value in word.values():
         for entry in value if isinstance(value, list) else (value,):
             # No floats and nothing nested: words carry rounds and names, so no array can travel as a word.

@@ -196,7 +196,7 @@ def declare(draft: Draft, answers: Answers) -> Declared:
     top = toml_lines({key: value for key, value in content.items() if key != "columns"})
     text = "\n".join((*top, *(("", "[columns]", *toml_lines(kinds)) if "columns" in content else ()), ""))
     if parse_toml(text, where=FILE) != content:
-        raise DataError("holds what TOML cannot write", where=FILE, remedy="use plain names and values")
+        raise DataError("holds a value that TOML cannot store", where=FILE, remedy="use plain names and values")
     return Declared(_HEAD + text, notes)
 
 

@@ -87,7 +87,7 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
 def whole_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return a SciPy matrix whose indices are all inside it, else ValueError: SciPy itself would write elsewhere."""
     if bool((np.diff(matrix.indptr) < 0).any()):  # what comes next does not look where the last start is 0
-        raise ValueError("starts of rows that fall")
+        raise ValueError("starts of rows that decrease")
     matrix.check_format(full_check=True)
     return matrix
 

@@ -70,4 +70,4 @@ def require_names(names: Sequence[str], where: str) -> None:
     check_header(where, names)
     # Without the values themselves: where the header is absent, they are those of a person.
     if all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", name) for name in names):
-        raise DataError("holds numbers alone", where=where, allowed="the names of columns", remedy="add a header line")
+        raise DataError("holds only numbers", where=where, allowed="the names of columns", remedy="add a header line")

@@ -193,7 +193,7 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
         WriteError: the disk refuses.
     """
     if parts.release is not None:
-        raise InputError("is a release", where=parts.schema.name, remedy="keep it as it is: its hashes tell its files")
+        raise InputError("is a release", where=parts.schema.name, remedy="keep it as it is: its hashes name its files")
     arrays, folder = _arrays(parts), Path(path)
     content = {
         "format": FORMAT,
@@ -290,7 +290,7 @@ def _sparse(arrays: Mapping[str, np.ndarray], dimension: int, where: str) -> Spa
         or (starts[1:] < starts[:-1]).any()
         or (len(columns) and not 0 <= columns.min() <= columns.max() < dimension)
     ):
-        raise DataError("features are no rows of entries", where=where, remedy="store it again")
+        raise DataError("features are not rows of entries", where=where, remedy="store it again")
     return SparseRows(values, columns, starts, (len(starts) - 1, dimension))
 
 
@@ -300,7 +300,7 @@ def _check(parts: GraphParts) -> None:
     check_labels(parts.y, n, parts.schema.classes)
     check_masks(parts.masks.values(), n)
     if parts.edge_index.dtype != np.int64 or parts.edge_index.ndim != 2 or len(parts.edge_index) != 2:
-        raise DataError("edges are no int64 [2, E]", where=parts.schema.name)
+        raise DataError("edges are not int64 [2, E]", where=parts.schema.name)
     require_ascending(parts.edge_index[0], parts.edge_index[1], n, directed=directed)
     if isinstance(parts.ids, np.ndarray) and parts.ids.dtype == np.int64:
         if parts.ids.shape != (n,) or len(distinct(parts.ids)) < n:

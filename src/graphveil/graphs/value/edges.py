@@ -163,7 +163,7 @@ def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, dir
         require_nodes(sources, targets, nodes)
         words = packed(sources, targets)
         if (words[1:] <= words[:-1]).any() or (sources == targets).any():
-            raise DataError("edges are in another order", allowed="ascending, without loops and twins")
+            raise DataError("edges are in another order", allowed="ascending, without loops or duplicates")
         new = slice(part.start - here.start, None)
         mirrored += _mixed(words[new]) - _mixed(packed(targets[new], sources[new]))
     # Sums of hashes: a search for the mirror image of each edge would read the file at random.
