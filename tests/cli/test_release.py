@@ -68,13 +68,31 @@ def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_i
 
 
 def test_its_own_method_plans_and_reads_a_release_as_it_was_made(type_in: Terminal, out: Path) -> None:
-    read = type_in("train", "heterorr", "out", "--epochs", 2, "--no-controls", "--epsilon-a", 9)
+    read = type_in("train", "heterorr", "out", "--epochs", 2, "--no-controls")
     plan = type_in("plan", "heterorr", "out")
     assert "Using defaults" not in read.err + read.out + plan.out and "this is free" in plan.out
     for answer in (read, type_in("predict", *Path("runs").iterdir())):
         assert "features (2) and ONE edge (2): epsilon 4 together" in " ".join(answer.out.split())
         assert "one relationship" not in answer.out, "it costs what the edge does"
     assert "epsilon_a = 2.0" in next(Path("runs").glob("*/config.toml")).read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "heterorr", "out", "--epsilon-a", 9),
+        ("plan", "heterorr", "out", "--epsilon-a", 9),
+        ("compare", "gcn,heterorr", "out", "--epsilon-a", "2,9"),
+        ("tune", "heterorr", "out", "--over", "steps_x=1,2", "--epsilon-a", 9),
+    ],
+)
+def test_an_epsilon_that_a_release_would_leave_aside_is_refused(
+    type_in: Terminal, out: Path, words: tuple[str | int, ...]
+) -> None:
+    refusal = "error: social-200: epsilon_a is 9.0, but the release has been made and paid for"
+    answer = type_in(*words)
+    assert (answer.code, answer.err) == (2, f"{refusal}; allowed: epsilon_a=2.0; leave it out\n")
+    assert not Path("runs").exists() or not any(Path("runs").iterdir())
 
 
 def test_a_release_is_not_released_again(type_in: Terminal, out: Path) -> None:

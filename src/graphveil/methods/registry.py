@@ -83,14 +83,23 @@ def settings_on(graph: Graph | GraphParts, name: str, settings: Mapping[str, Any
     Args:
         graph: its release, where it is one, is looked at.
         name: of the method.
-        settings: as they were given.
+        settings: as they were given; InputError for other ones than the release was made with.
     """
     origin, options = getattr(graph, "release", None), find_method(name).options
     if origin is None or origin.method != name:
         return dict(settings)
     fixed = {key: value for key, value in origin.settings.items() if key in options and key != "scores"}
     # In a release's file infinity is a text.
-    return {**settings, **{key: float(value) if key.startswith("epsilon") else value for key, value in fixed.items()}}
+    fixed = {key: float(value) if key.startswith("epsilon") else value for key, value in fixed.items()}
+    for key, value in fixed.items():
+        if settings.get(key, value) not in (value, None):  # it would change nothing, and seem to
+            raise InputError(
+                f"{key} is {settings[key]}, but the release has been made and paid for",
+                where=graph.schema.name,
+                allowed=f"{key}={value}",
+                remedy="leave it out",
+            )
+    return {**settings, **fixed}
 
 
 def tagged(tag: str) -> tuple[str, ...]:

@@ -64,7 +64,9 @@ def compare(
             plan(method, graph, cell.settings)
         takes, methods_settings = comparison.takes, comparison.methods
         settings_of = {
-            name: settings_on(graph, name, {**methods_settings[name], **dict.fromkeys(takes[name], True)})
+            name: settings_on(
+                graph, name, {**methods_settings[name], **{key: comparison.axes[key][0] for key in takes[name]}}
+            )
             for name in methods_settings
         }
         defaults = choices.Defaults(settings_of, progress)
