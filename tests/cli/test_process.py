@@ -43,13 +43,15 @@ def test_every_help_names_the_exit_codes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["lpgnn", "solitude"])
-def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "number"), [("lpgnn", signal.SIGINT), ("lpgnn", signal.SIGTERM), ("solitude", signal.SIGINT)]
+)
+def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str, number: signal.Signals) -> None:
     words = ("--epsilon-y", "1", "--epsilon-x", "1", *(("--epsilon-a", "8") if method == "solitude" else ()))
     with start("train", method, "digits", *words, "--epochs", "100000", "--out", "run", cwd=tmp_path) as process:
         assert process.stderr is not None
         assert f"{method} 1/1" in process.stderr.readline()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=FOREVER)
     assert process.returncode == 130
     assert out == ""

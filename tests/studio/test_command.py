@@ -115,7 +115,8 @@ def test_named_sets_are_present_where_their_files_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_answers_its_link_and_ends_when_it_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_answers_its_link_and_ends_when_it_is_told(tmp_path: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "graphveil", "studio", str(tmp_path), "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None and server.stderr is not None
@@ -129,5 +130,5 @@ def test_a_server_answers_its_link_and_ends_when_it_is_told(tmp_path: Path) -> N
             assert "digits" in json.load(reply)["named"]
         second = subprocess.run(words, capture_output=True, text=True, check=False)
         assert second.returncode == 2 and "another studio serves" in second.stderr
-        server.send_signal(signal.SIGINT)
+        server.send_signal(number)
         assert server.wait(20) == 0 and server.stderr.read() == ""

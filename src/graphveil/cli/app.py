@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -38,7 +41,8 @@ def main(args: Sequence[str] | None = None) -> int:
     if debug:  # an option of every command: it may stand anywhere
         args = ["--debug", *(arg for arg in args if arg != "--debug")]
     try:
-        code = build(args)(args=args, prog_name="graphveil", standalone_mode=False)
+        with _terminable():
+            code = build(args)(args=args, prog_name="graphveil", standalone_mode=False)
         # Inside the try: a full disk or a closed pipe fails only when the buffer is written.
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -49,6 +53,19 @@ def main(args: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:
         complain(interrupted(args))
     return int(code or DONE)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt a command as Ctrl-C does, so that its partial files are removed; servers handle both."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # Each command, a function of its name, and each group of commands, with the module that it is in. A command loads its
