@@ -236,7 +236,9 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
     assert (answer.code, answer.out) == (130, "")
     anew = "interrupted; no partial files remain, nothing was released, and the same command begins anew\n"
     assert answer.err == anew and list(Path.cwd().iterdir()) == []
-    assert "another --out where trials had a price" in type_in("tune", "lpgnn", "digits", "--over", "steps_x=1,2").err
+    for more in ((), ("--proxy", "social-100", "--out", "run"), ("--proxy", "social-100", "-o", "x", "--sampler=grid")):
+        tuned = type_in("tune", "lpgnn", "digits", "--over", "steps_x=1,2", *more)
+        assert "another --out where trials had a price" in tuned.err
     monkeypatch.setattr("graphveil.graphs.describe", stop)
     assert type_in("data", "describe", "digits").err == "interrupted; no partial files remain\n"
     assert "what it was charged stays charged" in app.interrupted(["predict", "run", "digits"])
@@ -249,7 +251,8 @@ def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest
         "--debug reproduce lpgnn-table3",
         "federation join a b",
         "federation serve a",
-        "tune gap digits --proxy social-100 --out=run",
+        "tune gap digits --proxy social-100 --out=run --sampler tpe",
+        "tune gap digits --proxy social-100 -o run --sampler=random",
     ],
 )
 def test_an_interrupt_of_what_goes_on_says_so(words: str) -> None:

@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.party import run_party
@@ -220,3 +222,14 @@ def test_systemd_takes_the_unit_on_the_page(tmp_path: Path) -> None:
     unit.write_text(service("ini").replace("/opt/graphveil/bin/graphveil", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
     assert (done.returncode, "party.service" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_prediction_that_ends_before_its_first_message_leaves_no_folder(type_in: Terminal) -> None:
+    create_run(type_in, "mode=individual")
+    agreed = read_agreement(Path("run/holder1"))
+    with closing(Checkpoints(Path("run/holder1/checkpoints"), agreed.hash.hex())) as store:
+        store.save(agreed.setting.rounds, {"people": torch.zeros(0)})
+    typed = ("federation", "predict", "run/holder1", "parts/holder1", "--patience", 0.2)
+    assert type_in(*typed).code == 2 and not Path("run/holder1/predictions").exists()
+    Path("run/holder1/predictions/new").mkdir(parents=True)
+    assert type_in(*typed).code == 2 and Path("run/holder1/predictions/new/status.json").exists()

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -142,8 +143,10 @@ _WHOLE = {"train", "release"}
 def interrupted(args: Sequence[str]) -> str:
     """Return the line on an interrupted command: what is left of it, and whether it goes on."""
     words = [word for word in args if word != "--debug"][:2]
-    # The trials on a proxy are kept beside the folder that --out names.
-    searched = words[:1] == ["tune"] and {"--proxy", "--out"} <= {word.split("=")[0] for word in args}
+    # What a sampler heard of a proxy is kept beside the folder that --out names; a grid is not.
+    typed = [part for word in args for part in word.split("=", 1)]
+    sampled = any(pair in (("--sampler", "random"), ("--sampler", "tpe")) for pair in pairwise(typed))
+    searched = words[:1] == ["tune"] and "--proxy" in typed and bool({"--out", "-o"} & set(typed)) and sampled
     if searched or _RESUMED & {words[0], " ".join(words)}:
         return "interrupted; type the same command again, and it goes on where it stopped"
     if words[0] == "tune":  # a second search into the same log would hide the trials of the first

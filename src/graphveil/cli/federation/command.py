@@ -252,7 +252,7 @@ def predict(
     from graphveil.federation.modes.joined import ROUNDS
     from graphveil.federation.predicting import folder_of, predict_party
     from graphveil.graphs import load_plain
-    from graphveil.reports.federation.log import TranscriptFile
+    from graphveil.reports.federation.log import TranscriptFile, removed_unsaid
     from graphveil.reports.federation.prediction import published_once, write_prediction
     from graphveil.reports.federation.status import StatusFile
 
@@ -269,19 +269,20 @@ def predict(
 
     complain(f"{identity.name}: waiting for the other parties")
     started = time.monotonic()
-    predicted = predict_party(
-        agreement,
-        identity,
-        folder,
-        name,
-        graph=graph,
-        ids=[str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None,
-        patience=patience,
-        listen=listen,
-        note=complain,
-        progress=_show_steps(identity.name, ROUNDS, price, setting.mode.reader, status),
-        log=recording,
-    )
+    with removed_unsaid(here):
+        predicted = predict_party(
+            agreement,
+            identity,
+            folder,
+            name,
+            graph=graph,
+            ids=[str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None,
+            patience=patience,
+            listen=listen,
+            note=complain,
+            progress=_show_steps(identity.name, ROUNDS, price, setting.mode.reader, status),
+            log=recording,
+        )
     seconds = time.monotonic() - started
     answer = write_prediction(folder, identity.name, name, agreement, predicted, seconds=seconds)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer))

@@ -14,9 +14,10 @@ stays by itself and is passed over.
 from __future__ import annotations
 
 import hmac
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -103,6 +104,21 @@ class TranscriptFile:
         where = message.session, sender, receiver
         self._places[where] += 1
         return hmac.digest(key, f"{where} {self._places[where]} {message.tag}".encode(), "sha256").hex()
+
+
+@contextmanager
+def removed_unsaid(folder: Path) -> Iterator[None]:
+    """Remove a folder again that is made in here, where an error ends its session before the log's first message."""
+    before = folder.exists()
+    try:
+        yield
+    except BaseException:
+        file = folder / TRANSCRIPT
+        if not before and file.is_file() and not file.stat().st_size:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # others are in it
+                folder.parent.rmdir()
+        raise
 
 
 @dataclass(frozen=True)
