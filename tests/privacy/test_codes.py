@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from graphveil.privacy.statement.unit import RELATIONSHIP, USER_FEATURES, USER_L
 from tests.pages import generated
 
 ROOT = Path(__file__).parents[2]
+FORMER = tomllib.loads((ROOT / "src/graphveil/privacy/statement/former.toml").read_text())
 #: A value for every fact, the awkward ones first.
 FACTS = {
     "graph": ("town (a) of {b} and c, declared", "x"),
@@ -55,6 +57,9 @@ def test_sentences_are_read_back_with_their_facts() -> None:
         parsed = assumption_of(assumption.sentence)
         assert parsed == assumption and parsed.sentence == str(assumption) == assumption.sentence
         assert assumption.backed_by == ASSUMPTION_CODES[code].backed_by
+        # Files of earlier versions are read as what they meant, and printed in today's words.
+        former = FORMER.get(code, ASSUMPTION_CODES[code].sentence).format(**dict(assumption.facts))
+        assert assumption_of(former) == assumption
 
 
 def test_an_unknown_sentence_is_kept() -> None:

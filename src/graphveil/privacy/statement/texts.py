@@ -1,14 +1,16 @@
 """Texts of a guarantee read back as values; files state codes beside them, and the two may not contradict each other.
 
 This is the one place that reads meaning from words, and it knows a text only where it is exactly what the value it
-becomes would print. Everything else is kept as "other": nothing is concluded from it.
+becomes prints, or printed formerly. Everything else is kept as "other": nothing is concluded from it.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from string import Formatter
 from types import MappingProxyType
 from typing import Final
@@ -54,12 +56,10 @@ def observer_of(text: str) -> Observer:
 
 def assumption_of(text: str) -> Assumption:
     """Return the assumption that a sentence makes, or an "other" one with this sentence."""
-    for code, pattern in _patterns().items() if len(text) <= _LONGEST else ():
+    for code, sentence, pattern in _patterns() if len(text) <= _LONGEST else ():
         match = pattern.fullmatch(text)
-        if match is not None:
-            assumption = Assumption(code, tuple(match.groupdict().items()))
-            if assumption.sentence == text:
-                return assumption
+        if match is not None and sentence.format(**match.groupdict()) == text:
+            return Assumption(code, tuple(match.groupdict().items()))
     return other_assumption(text)
 
 
@@ -99,8 +99,10 @@ def _joined(text: str) -> ProtectedUnit | None:
 
 
 @cache
-def _patterns() -> Mapping[str, re.Pattern[str]]:
-    return {code: re.compile(_pattern(entry.sentence), re.DOTALL) for code, entry in ASSUMPTION_CODES.items()}
+def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
+    sentences = [(code, entry.sentence) for code, entry in ASSUMPTION_CODES.items()]
+    former = tomllib.loads((Path(__file__).parent / "former.toml").read_text(encoding="utf-8"))
+    return [(code, text, re.compile(_pattern(text), re.DOTALL)) for code, text in (*sentences, *former.items())]
 
 
 def _pattern(sentence: str) -> str:
