@@ -47,7 +47,7 @@ _BY_CALLER = "declared by the caller"
 
 
 def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpack[Declared]) -> Graph:
-    """Make a graph of a PyG `Data`.
+    """Make a graph from a PyG `Data`.
 
     Read are x [n, d], y, edge_index [2, E] and, where they are there, train_mask, val_mask, test_mask, ids,
     public_edges (bool [E]) and private_nodes. Everything else is left out; attributes of edges are noted.
@@ -115,7 +115,7 @@ def from_adjacency(
     schema: GraphSchema | None = None,
     **declared: Unpack[Declared],
 ) -> Graph:
-    """Make a graph of an adjacency matrix, features and labels.
+    """Make a graph from an adjacency matrix, features and labels.
 
     Args:
         adjacency: [n, n], SciPy sparse, torch sparse or dense; every entry that is not 0 is an edge from its row to
@@ -161,7 +161,7 @@ def from_tables(
     schema: GraphSchema | None = None,
     **declared: Unpack[DeclaredColumns],
 ) -> Graph:
-    """Make a graph of tables: what a folder with `graph.toml` holds, as frames; its ids are texts.
+    """Make a graph from tables: what a folder with `graph.toml` holds, as frames; its ids are texts.
 
     Args:
         nodes: one row a node: an id, feature columns, optionally a label (missing where unknown) and a split.
@@ -204,7 +204,7 @@ def from_networkx(
     schema: GraphSchema | None = None,
     **declared: Unpack[Declared],
 ) -> Graph:
-    """Make a graph of a NetworkX graph, whose nodes are texts or whole numbers and become ids, as texts.
+    """Make a graph from a NetworkX graph, whose nodes are texts or whole numbers and become ids, as texts.
 
     Args:
         graph: any kind; parallel edges are merged, and edges have a direction if the graph's have one.

@@ -60,7 +60,7 @@ def load_graph(
     download: bool = True,
     progress: ProgressCallback | None = None,
 ) -> Graph:
-    """Load a graph.
+    """Load a named graph, a folder of your own, or an object of PyG or NetworkX.
 
     Args:
         name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own files (see
@@ -98,7 +98,7 @@ def load_graph(
 
 
 def as_graph(data: object, schema: GraphSchema | None = None) -> Graph:
-    """Return what a user has as a graph; a graph of graphveil comes back as it is.
+    """Return the user's object, name or folder as a graph; a graph of graphveil comes back as it is.
 
     Args:
         data: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name of a

@@ -85,7 +85,7 @@ class LaterWeights:
 
 
 class DPMLP(FittedEstimator[FittedCurator]):
-    """A perceptron by private gradient descent; the unit is one node's features and label.
+    """A perceptron trained by private gradient descent; the unit is one node's features and label.
 
     Args:
         epsilon, delta: what training costs one node; inf trains without noise.

@@ -106,8 +106,8 @@ def width_for(epsilon: float, unit: str | None) -> int:
 
 
 class GAP(StagedEstimator):
-    """GAP, see `StagedEstimator`; `publish` gives E, X_1..X_K. Raises InputError for scaling "standard" or pooling
-    "stages" where nodes are protected, and what `StagedEstimator` refuses.
+    """GAP, a `StagedEstimator` whose `publish` returns E, X_1..X_K. Raises InputError for scaling "standard" or pooling
+    "stages" where nodes are protected, and for what `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph

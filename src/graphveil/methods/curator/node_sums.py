@@ -93,8 +93,8 @@ class VoteRecipe(Recipe):
 
 
 class NodeSums(StagedEstimator):
-    """Class sums for whole nodes, see `StagedEstimator`; `publish` gives both opinions of every node. Raises InputError
-    for another unit, or more hops than one.
+    """Class sums that protect whole nodes: a `StagedEstimator` whose `publish` returns both opinions of every node.
+    Raises InputError for another unit, or more hops than one.
 
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.

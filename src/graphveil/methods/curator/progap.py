@@ -93,8 +93,8 @@ def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
 
 
 class ProGAP(StagedEstimator):
-    """ProGAP, see `StagedEstimator`; `publish` trains all stages but the last and gives X_1..X_K. Raises InputError for
-    pooling "stages" where nodes are protected, and what `StagedEstimator` refuses.
+    """ProGAP, a `StagedEstimator` whose `publish` trains all stages but the last and returns X_1..X_K. Raises
+    InputError for pooling "stages" where nodes are protected, and for what `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph

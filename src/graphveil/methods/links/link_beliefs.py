@@ -207,7 +207,7 @@ class PooledListOptions(ListOptions, total=False):
 
 
 class ListSums(LinkBeliefs):
-    """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`.
+    """Unbiased counts of each class in each noisy list, given to a network with the features; see `LinkBeliefs`.
 
     Example:
         >>> from graphveil.graphs import social_graph

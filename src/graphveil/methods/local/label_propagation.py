@@ -306,7 +306,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
 
 class LabelPool(LabelPropagation):
-    """Private labels read in several ways at once and pooled, see `methods.local.label_pool`.
+    """Private labels, read in several ways and pooled; see `methods.local.label_pool`.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -324,7 +324,7 @@ class LabelPool(LabelPropagation):
 
 
 class AnswerPool(LabelPropagation):
-    """`LabelPool`, and everybody who sends no label answers one question about a feature instead.
+    """`LabelPool` in which everybody who sends no label answers one question about a feature instead.
 
     Example:
         >>> from graphveil.graphs import social_graph

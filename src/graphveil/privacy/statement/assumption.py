@@ -1,4 +1,4 @@
-"""One fact that a guarantee leans on: a code, the public numbers and names in it, and the sentence made of them."""
+"""One fact that a guarantee relies on: a code, the public numbers and names in it, and the sentence made of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 
 @dataclass(frozen=True)
 class Assumption:
-    """One fact that a guarantee leans on; built by `assume`.
+    """One fact that a guarantee relies on; built by `assume`.
 
     Args:
         code: the stable name; "other" where only a text is known.

@@ -1,4 +1,4 @@
-"""Everything a guarantee may lean on: what is said, what it means, when it breaks, and what backs it."""
+"""Everything a guarantee may rely on: what is said, what it means, when it breaks, and what backs it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _RELEASE: Final = {"local": "each report", "central": "everything released", "ve
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What is protected, how strongly, from whom, and what that leans on.
+    """What is protected, how strongly, from whom, and under which assumptions.
 
     Args:
         unit: what one change is that is hidden.

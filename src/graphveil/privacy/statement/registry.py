@@ -1,4 +1,4 @@
-"""Every code that a guarantee may state, with what it says, means and leans on: what ``graphveil explain`` prints."""
+"""Every code that a guarantee may state, with what it says, means and relies on: what ``graphveil explain`` prints."""
 
 from __future__ import annotations
 
