@@ -54,7 +54,7 @@ class Mode:
     sent_later: tuple[str, ...]
     reader: str = "the server"
     labels: Assumption | None = None
-    labels_open: str = "NOT PROTECTED: the server can learn those of training nodes, up to their names"
+    labels_open: str = "NOT PROTECTED: the server can learn those of training nodes, perhaps without their names"
     assumes: tuple[Assumption, ...] = ()
     assumes_public: tuple[Assumption, ...] = ()
     trust: str = "all follow the protocol; the server colludes with no holder, or features are lost"

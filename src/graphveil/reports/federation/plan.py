@@ -211,7 +211,7 @@ def _advice(setting: Setting, nodes: int) -> list[str]:
         advice.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
     if math.isinf(setting.privacy.epsilon_y):
         subject, names = (
-            ("all holders are given", "") if mode.guesses else ("the server can learn", " up to their names")
+            ("all holders are given", "") if mode.guesses else ("the server can learn", ", perhaps without their names")
         )
         advice.append(f"{subject} the training labels{names}; epsilon_y=4 would randomize them")
     return advice
