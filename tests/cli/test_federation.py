@@ -75,7 +75,7 @@ OTHERS = {
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("split", "social-200", "--proportion", "1:2:3"), "2 positive numbers"),
+        (("split", "social-200", "--proportion", "1:2:3"), "2 positive numbers with colons between; or --parties 3"),
         (("split", "social-200", "--proportion", "1:half"), "2 positive numbers"),
         (("init", "--epsilon", "1"), "no holders"),
         (("init", "--epsilon", "1", *HOLDERS), "no classes"),

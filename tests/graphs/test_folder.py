@@ -147,6 +147,7 @@ REFUSALS = {
         "nodes.csv, line 2: height is '2'; allowed: train, val, test or empty",
     ),
     "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
+    "old Mac": (nodes(NODES.replace("\n", "\r")), "nodes.csv: its lines end in carriage returns alone, as on old Macs"),
     "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
     "decimal commas": (nodes("id;x;label\na;0,5;cat\n"), "has 2 fields; allowed: 1, as in the header; separate"),
     "space in a heading": (

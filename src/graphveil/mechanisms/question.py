@@ -73,7 +73,9 @@ class Question:
         unknown = [value for value in self.values if value not in self._names]
         if unknown or (isinstance(kind, Tags) and not self.values):
             problem = f"the column {name!r} has no value {unknown[0]!r}" if unknown else f"{name!r} holds several tags"
-            raise InputError(problem, where="question", allowed=", ".join(self._names[:8]))
+            raise InputError(
+                problem, where="question", allowed=", ".join(name or "an empty value" for name in self._names[:8])
+            )
         # Built now, so that a budget that no mechanism takes is refused before anybody is asked.
         _ = self.mechanism
 

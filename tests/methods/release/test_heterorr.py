@@ -206,6 +206,13 @@ def test_several_private_labels_a_node_are_refused_and_public_ones_go_out() -> N
         release(several, epsilon_y=1.0)
 
 
+def test_a_range_whose_noisy_numbers_are_too_large_is_refused_by_the_name_of_the_data() -> None:
+    graph = released_made.graph()
+    graph.schema = replace(graph.schema, high=1e15)
+    with pytest.raises(InputError, match=rf"release of {graph.schema.name}: noisy features would reach"):
+        release(graph)
+
+
 def test_scores_come_from_a_declared_file_and_are_stamped(tmp_path: Path) -> None:
     for scores in ("file.txt", declared_scores([1.0, 2.0])):
         with pytest.raises(InputError, match="multi-bit gives every feature the same"):

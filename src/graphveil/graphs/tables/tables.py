@@ -323,6 +323,11 @@ def _readable_csv(path: Path) -> Iterator[None]:
 
 
 def _check_header(path: Path) -> None:
+    with path.open("rb") as raw:
+        head = raw.read(1 << 16)
+    if b"\r" in head[:-1] and b"\n" not in head:
+        allowed = "line feeds, with or without carriage returns"
+        raise DataError("its lines end in carriage returns alone, as on old Macs", where=str(path), allowed=allowed)
     check_header(f"{path}, line 1", next((fields for _, fields in _records(path)), []))
 
 

@@ -15,7 +15,7 @@ from graphveil.graphs import Graph, GraphSchema, Release, make_graph
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.graphs.value.parts import MASKS, GraphParts
 from graphveil.graphs.value.release import NeighbourCounts
-from graphveil.graphs.value.schema import FeatureNumbers
+from graphveil.graphs.value.schema import RANGES, FeatureNumbers, usable_range
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import digest_of
@@ -58,6 +58,13 @@ def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSc
                 remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
             )
         bound = bound_of(mechanism)
+        if not usable_range(-bound, bound):
+            raise InputError(
+                f"noisy features would reach {bound:g}",
+                where=f"release of {schema.name}",
+                allowed=RANGES,
+                remedy="declare a range of other units, or a larger epsilon_x",
+            )
         numbers = FeatureNumbers(mechanism.dimension, -bound, bound, "the mechanism that made the features")
     # Notes are left out: they count what loading met in private values.
     return schema.derived(private=(), notes=(), numbers=numbers)

@@ -74,7 +74,9 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
     except ValueError:
         shares = []
     if len(shares) != parties or not all(share > 0 for share in shares):
-        raise InputError(f"proportion {proportion!r}", allowed=f"{parties} positive numbers with colons between")
+        allowed = f"{parties} positive numbers with colons between"
+        remedy = f"or --parties {len(shares)}" if len(shares) > 1 else None
+        raise InputError(f"proportion {proportion!r}", allowed=allowed, remedy=remedy)
     return shares
 
 
