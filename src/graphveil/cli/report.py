@@ -25,6 +25,7 @@ def report(
     """Rebuild the report and the privacy card as self-contained pages; releases and parties have a card only."""
     from graphveil.reports.releases import card as release_card
     from graphveil.reports.rewrite import rewrite
+    from graphveil.reports.runs.folder import catch_up
 
     released = release_card.is_release(run)
     if lift and not released:
@@ -32,6 +33,7 @@ def report(
     with working() as progress:
         if lift:
             release_card.measure_lift(run, progress=progress)
+        catch_up(run)
         answer = rewrite(run)
         if against is not None:
             # Late: most calls are about one run.

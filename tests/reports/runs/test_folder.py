@@ -18,6 +18,9 @@ from graphveil.graphs import draw_private, load_plain, social_graph
 from graphveil.methods import LabelPropagation
 from graphveil.methods.base.network.start import SHIPPED, start_name
 from graphveil.methods.registry import files_of
+from graphveil.methods.runs import experiment
+from graphveil.privacy import SeededRandomness
+from graphveil.reports.base import parts
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.card import About
@@ -95,6 +98,21 @@ def test_what_a_prediction_paid_for_is_kept_where_the_run_is_gone(tmp_path: Path
     run_folder.keep_spending(model, tmp_path / "run", say=messages.append)
     assert len(messages) == 1 and messages[0].endswith(f": written to {tmp_path / 'run-2'} instead")
     assert run_folder.open_model(tmp_path / "run-2").ledger.spends == model.ledger.spends
+
+
+def test_a_run_whose_prediction_was_killed_after_it_had_paid_states_the_whole_price(tmp_path: Path) -> None:
+    graph, path = social_graph(100, seed=1), tmp_path / "run"
+    settings = {"epsilon_x": 1.0, "epsilon_y": 1.0, "epsilon_a": 8.0, "queries": 1, "epochs": 2}
+    result = experiment.run("solitude", graph, settings=settings, randomness=SeededRandomness(1), controls=False)
+    run_folder.write_run(result, path, options={})
+    other = social_graph(200, seed=2)
+    run_folder.open_model(path).predict_proba(other, randomness=SeededRandomness(2))  # and nothing is kept
+    price = run_folder.read_run(path).privacy.epsilon_relationship
+    run_folder.catch_up(path)
+    record = run_folder.read_run(path)
+    assert (price, record.privacy.epsilon_relationship, record.privacy.guarantee.epsilon) == (8.0, 16.0, 19.0)
+    assert "epsilon 16 for one relationship" in (path / "card.md").read_text()
+    assert not parts.checked(path).behind
 
 
 # ---- the graph of a run by its record ----

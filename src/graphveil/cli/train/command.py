@@ -280,6 +280,7 @@ def predict(
         output = None
         if out is not None:
             output = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
+        run_folder.catch_up(run, say=complain)
         model: Any = run_folder.open_model(run)
         require_predicting(engine_choice, model)
         if data is None:

@@ -52,10 +52,15 @@ def is_public_part(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """What a run protects and has spent: its model's ledger, continued by what the file beside it has beyond it."""
+    """What a run protects and has spent: its model's ledger, continued by what the file beside it has beyond it.
+
+    Attributes:
+        behind: whether the file goes beyond the model: a prediction was stopped after it had paid.
+    """
 
     guarantee: Guarantee
     ledger: Ledger
+    behind: bool
 
 
 def checked(run: Path) -> CheckedRun:
@@ -86,7 +91,7 @@ def checked(run: Path) -> CheckedRun:
         content = read_object(file)
         _require_same(content.get("guarantee"), guarantee, file, cut_off=cut_off)
         _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
-    return CheckedRun(guarantee, paid)
+    return CheckedRun(guarantee, paid, paid != ledger)
 
 
 @contextmanager

@@ -139,6 +139,12 @@ def open_model(path: Path) -> Any:
     return model
 
 
+def catch_up(path: Path, *, say: Say = lambda line: None) -> None:
+    """Bring a run up to date whose prediction was stopped after it had paid; see `keep_spending`."""
+    if (path / parts.RESULT).is_file() and parts.checked(path).behind:
+        keep_spending(open_model(path), path, say=say)
+
+
 class _Reserving:
     """An account that reserves disk space before it lets anything be spent, and so before data is read."""
 
