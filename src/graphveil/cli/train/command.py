@@ -268,12 +268,13 @@ def predict(
     from graphveil.files.outputs import locked_folder, new_output
     from graphveil.graphs import load_plain
     from graphveil.reports.base import predictions
-    from graphveil.reports.base.parts import public_part
+    from graphveil.reports.base.parts import public_part, whole_run
     from graphveil.reports.runs import folder as run_folder
     from graphveil.reports.runs.origin import data_of, no_graph
 
     require_engine_choice(engine_choice)
     predictions.check_file(out)
+    run = whole_run(run)
     with working() as progress, ExitStack() as stack:
         # One prediction at a time: two at once would not know whom the other asks, and both would pay.
         stack.enter_context(locked_folder(public_part(run), complain))

@@ -45,6 +45,14 @@ def public_part(folder: Path) -> Path:
     return inside if inside.is_dir() or (folder / RESULT).is_file() else folder
 
 
+def whole_run(folder: Path) -> Path:
+    """Return the run that a public part stands in: what it alone would spend or learn, the rest would contradict. Any
+    other folder is returned as it is.
+    """
+    around = folder.resolve().parent
+    return around if folder.resolve() == around / PUBLIC and (around / RESULT).is_file() else folder
+
+
 def is_public_part(folder: Path) -> bool:
     """Whether a folder is the public part of a run, perhaps without the rest."""
     return any((folder / name).is_file() for name in (ABOUT, GUARANTEE, DIGESTS)) and not (folder / RESULT).is_file()
