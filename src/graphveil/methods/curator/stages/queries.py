@@ -2,7 +2,7 @@
 
 A graph with ids is known again by these.  One without is known by what is in it: another one of its name and size may
 be of other people, who get no row of these.  What tells them apart lies in the owner's file beside the model; who has
-the model alone must tell them apart himself.
+the model alone has nothing to tell them apart by.
 """
 
 from __future__ import annotations
