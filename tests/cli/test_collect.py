@@ -164,7 +164,7 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
         ("init social-100 -o clubs", "clubs is not empty"),
         ("init nowhere -o new", "no data set or folder 'nowhere'"),
         ("init social-100 -o new --least 101", "least is 101; allowed: 1 to 100, the people"),
-        ("init social-100 -o new --epsilon-x inf", "features is no decimal above 0"),
+        ("init social-100 -o new --epsilon-x inf", "features is not a decimal above 0"),
         ("init social-100 -o new --epsilon-a 201", "links is 201; allowed: an epsilon in (0, 200]; more hides nothing"),
         (
             "init social-100 -o new --opens 2026-02-01 --closes 2026-01-01",
@@ -242,7 +242,7 @@ def test_whoever_lost_a_token_gets_another_with_the_link_that_opens_their_page(s
     assert f"/#{token['token'][:8]}" not in type_in("collect", "enrol", "clubs", "--again", "7").out
     for url in ("http://c.example", "nonsense"):
         refused = type_in("collect", "enrol", "clubs", "--again", "0", "--url", url)
-        assert refused.code == 2 and "no address for people" in refused.err
+        assert refused.code == 2 and "not an address that people can open" in refused.err
     assert enrolled(Desk(signed), 0) == 1  # a mistyped address costs nobody their token
     # The address of the first links is kept.
     assert type_in("collect", "enrol", "linked", "--url", "https://c.example/").code == 0

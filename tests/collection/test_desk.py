@@ -262,7 +262,7 @@ def test_an_address_that_cannot_be_had_is_refused() -> None:
             with pytest.raises(InputError, match=f"cannot listen at {place.host}"), listening(place):
                 pass
     file = Path("a")
-    for place, message in ((Place(certificate=file, key=file), "is no file"), (Place(key=file), "half of")):
+    for place, message in ((Place(certificate=file, key=file), "is no file"), (Place(key=file), "needs both files")):
         with pytest.raises(InputError, match=message):
             place.require_files()
 

@@ -298,7 +298,7 @@ def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:
     rows = list(csv.DictReader(linked.read_text().splitlines()))
     assert [row["link"] for row in rows] == [f"https://c.example/#{token.hex()}.{task.hex()}" for _, token in written]
     assert list(read_tokens(linked)) == written
-    with pytest.raises(InputError, match="no address for people"):
+    with pytest.raises(InputError, match="is not an address that people can open"):
         links_at("http://c.example", task)
 
 

@@ -128,5 +128,5 @@ def test_arrays_that_were_changed_are_refused(tmp_path: Path, message: str) -> N
 def test_features_that_are_no_rows_are_refused(tmp_path: Path) -> None:
     stored = store_parts(load_parts(folder(tmp_path / "own", **SPARSE)), tmp_path / "stored")
     saved(stored, "columns", lambda columns: columns + 1)
-    with pytest.raises(DataError, match="no rows of entries"):
+    with pytest.raises(DataError, match="are not rows of entries"):
         load_parts(stored)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 #: Whether vectors are of 64 bytes, and 32 of them registers; else mostly of 32 bytes, and 16.
-LONG_VECTORS: Final = bool(get_host_cpu_features().get("avx512f"))
+LONG_VECTORS: Final = "+avx512f" in get_host_cpu_features().split(",")
 
 
 def compiled(loop: Loop) -> Loop:
