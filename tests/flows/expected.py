@@ -129,6 +129,8 @@ AT_A_PRICE: Final = {"gap", "progap", "lpgnet", "eclipse", "node-sums"}
 LABELS: Final = {"label-propagation", "label-pool", "answer-pool"}
 OWN_PEOPLE: Final = (LABELS | LINKS | CURATOR | RELEASE) - {"solitude", "blink", "dprr", "dp-mlp"} - AT_A_PRICE
 TWO_PEOPLE: Final = ("two people", "two people, lists")
+#: In the training.
+ONE_CLASS: Final = ("one class trains", "one class trains, lists")
 EDGE_ATTACKS: Final = ("attack linkteller", "attack link-stealing")
 #: The first that fits a cell counts.
 REFUSED: Final = (
@@ -167,12 +169,19 @@ REFUSED: Final = (
     Refusal("no test node is left", learns, kinds(*TWO_PEOPLE)),
     Refusal("0 private edges among", named(*EDGE_ATTACKS), kinds("no edges", "no edges, lists")),
     Refusal("are edges", named(*EDGE_ATTACKS), kinds("everybody knows everybody")),
-    Refusal("training node", named("attack label-inference"), kinds("one class in use", *TWO_PEOPLE)),
+    Refusal(
+        "training node",
+        named("attack label-inference", "attack label-inference-holder"),
+        kinds("one class in use", *ONE_CLASS, *TWO_PEOPLE),
+    ),
+    Refusal("too few edges", named("attack link-stealing-known progap"), kinds("members' edges")),
     Refusal("10 or more", named("attack feature-recovery"), kinds(*TWO_PEOPLE, "eight people")),
     Refusal("the same features as all others", named("attack feature-recovery"), kinds("equal features")),
     Refusal("are alike", named("attack gram"), kinds(*TWO_PEOPLE, "equal features")),
     Refusal(
-        "or there are too few", named("attack gram", "attack gram-server"), kinds("few labels", "few labels, lists")
+        "or there are too few",
+        named("attack gram", "attack gram-server"),
+        kinds("few labels", "few labels, lists", *ONE_CLASS),
     ),
     Refusal("dependent modulo 2", named("attack low-bits"), kinds(*TWO_PEOPLE, "counted")),
     Refusal("declares its edges private", methods(*LOCAL), lists),

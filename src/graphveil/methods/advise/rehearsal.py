@@ -221,7 +221,9 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
         graph: only parts that are not hidden are read, and who has a label.
         seed: fixes what is made.
     """
-    if graph.public_edges is not None and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:
+    # Private edges are drawn among pairs of people, which have no direction.
+    paired = graph.public_edges is not None and not graph.schema.directed
+    if paired and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:
         yield World("private contacts lie as public ones do", plain_graph(_with_public_edges(graph, seed)))
         return
     # One draw for all three: they differ in what contacts say of classes, and as little as can be in all else.
