@@ -61,6 +61,9 @@ def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
     public = world.graph.edge_index.numpy()[:, world.graph.public_edges.numpy()]
     assert np.array_equal(public, graph.edge_index[:, graph.public_edges])
     assert world.graph.edge_index.shape[1] > 1.5 * public.shape[1]
+    # Pairs have no direction: the three worlds of any graph stand in for those of one whose links have.
+    directed = replace(graph, schema=replace(graph.schema, directed=True))
+    assert len(list(worlds_of(directed, facts))) == len(EXCESS)
 
 
 @pytest.mark.slow  # trainings
