@@ -209,7 +209,16 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self.published, self.pool = published, pool
         return self
 
-    collect = publish
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> Published:
+        return self.publish(graph, split=split, randomness=randomness, progress=progress, engine=engine)
 
     def train(
         self, collected: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
