@@ -156,8 +156,10 @@ class Officer:
 
     def gets(self, name: str) -> str:
         """The content of a file, once it is downloaded."""
-        until((self.downloads / name).exists)
-        return (self.downloads / name).read_text(encoding="utf-8")
+        file = self.downloads / name
+        # A browser makes the file first, empty.
+        until(lambda: file.exists() and file.stat().st_size > 0)
+        return file.read_text(encoding="utf-8")
 
     def picture(self, file: Path, *, width: int, top: float = 0, height: float = 6000) -> None:
         """Save what the page shows, from its top or from further down, in few colours."""
