@@ -47,7 +47,7 @@ def measure(rows: npt.NDArray[np.float32], bias: bool) -> npt.NDArray[np.float64
 
         row = scale * whole        1 = scale * unit, or no bias: 0        squares = |whole|^2 + unit^2
 
-    `squares` is infinite where the row's length is not finite, and `whole` zero there.
+    `squares` is not finite where the row cannot be put on a grid; it then counts as zeros.
 
     Args:
         rows: [b, d].
