@@ -67,10 +67,12 @@ class Place:
         address = f"127.0.0.1:{self.ports[me]}"
         return Links(identity, NAMES.index(me), address, peers, agreement, **{**settings, **changes})
 
-    def lose_patience(self) -> None:
-        """Have all parties that run give up whoever they wait for."""
+    def lose_patience(self, names: tuple[str, ...] = NAMES) -> None:
+        """Have the parties of these names that run give up whoever they wait for."""
         self.patience = 0.0
         for session, links in self.lines:
+            if session._me not in names:
+                continue
             session._patience = 0.0
             for mail in links.mail.values():
                 mail._patience = 0.0
