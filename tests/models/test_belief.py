@@ -1,4 +1,4 @@
-"""Classes behind noisy labels: belief propagation, friends' answers, messages, shares, the process over a graph."""
+"""Classes behind noisy labels: belief propagation, friends' answers, messages, shares."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
+from graphveil.aggregation import adjacency, from_scipy
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.models.blocks.block_model import DAMPING, PIECE, PairMessages
-from graphveil.models.labels import belief
 from graphveil.models.labels.belief import (
-    DEPTH,
     DISCOUNT,
-    SCALE,
     TEMPER,
     Edges,
     answer_shares,
-    diffuse,
     edges_of,
     fit_answers,
-    fit_process,
-    gradient,
     heard_of_friends,
     propagate_beliefs,
     with_answers,
@@ -74,7 +68,11 @@ def test_beliefs_are_exact_on_a_tree(h: float) -> None:
     """To 1e-4 of brute force over 3^7 labellings; a homophily of 0.1 more is not."""
     expected = marginals(h)
     beliefs, other = (
-        torch.softmax(propagate_beliefs(edges(), evidence(), PRIOR, value, temper=1.0, discount=0.0) + PRIOR.log(), 1)
+        torch.softmax(
+            propagate_beliefs(edges(), evidence(), PRIOR, value, temper=1.0, discount=0.0, rounds=(12,))[0]
+            + PRIOR.log(),
+            1,
+        )
         for value in (h, h + 0.1)
     )
     assert torch.allclose(beliefs.double(), expected, atol=1e-4)
@@ -97,17 +95,19 @@ def test_every_edge_knows_its_opposite() -> None:
 
 def test_what_a_node_hears_is_weakened_by_temper_and_discount_and_alone_it_believes_its_report() -> None:
     reports = REPORTS.clone()
-    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
+    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25, rounds=(12,))[0]
     assert torch.allclose(beliefs[6], evidence(reports)[6], atol=1e-6)
     reports[6] = -1
-    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
+    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25, rounds=(12,))[0]
     assert beliefs[6].tolist() == [0.0] * C
     # No temper, no influence; a discounted edge of busy nodes says less than one of quiet nodes.
-    deaf = propagate_beliefs(edges(), evidence(), PRIOR, 0.75, temper=0.0, discount=0.0)
+    deaf = propagate_beliefs(edges(), evidence(), PRIOR, 0.75, temper=0.0, discount=0.0, rounds=(12,))[0]
     assert torch.allclose(deaf, evidence(), atol=1e-6)
     hub = torch.tensor([[0, 0, 0, 0, 0, 6], [1, 2, 3, 4, 5, 7]])
     reports = torch.tensor([0, -1, -1, -1, -1, -1, 0, -1])
-    hub_beliefs = propagate_beliefs(edges(hub, 8), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.5)
+    hub_beliefs = propagate_beliefs(
+        edges(hub, 8), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.5, rounds=(12,)
+    )[0]
     assert 0 < float(hub_beliefs[1, 0] - hub_beliefs[1, 1]) < float(hub_beliefs[7, 0] - hub_beliefs[7, 1])
 
 
@@ -340,100 +340,3 @@ def test_homophily_stays_where_there_is_something_to_infer() -> None:
     for h in (0.0, 1.0):
         source, target, labels = planted(h, 2_000)
         assert homophily(source, target, labels, behind(8.0)) == HOMOPHILY[int(h)]
-
-
-# ---- the Gaussian process over a graph, against dense algebra and automatic differentiation ----
-
-
-# A triangle 0 - 1 - 2 with a tail 2 - 3 - 4, a pair 5 - 6 and the isolated node 7.
-PAIRS_OF_LABELS = torch.tensor([[0, 0, 1, 2, 3, 5], [1, 2, 2, 3, 4, 6]])
-BOTH_WAYS = torch.cat([PAIRS_OF_LABELS, PAIRS_OF_LABELS.flip(0)], dim=1)
-NODES, KINDS = 8, 3
-SENT = torch.tensor([0, 1, 1, 2, 0, 2, 2, 1])
-LIKELIHOOD = Channel(KINDS, 0.6, 0.2).matrix[:, SENT].T.contiguous()
-USED = torch.tensor([[1.0, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 1, 1, 1, 0]]).T
-LOG_PRIOR = torch.tensor([0.5, 0.3, 0.2]).log()
-SETTINGS = {"alpha": 0.9, "penalty": 0.3}
-
-
-def matrix(kind: str) -> SparseMatrix:
-    return normalised(BOTH_WAYS, NODES, kind)  # type: ignore[arg-type]
-
-
-def dense(q: SparseMatrix) -> Tensor:
-    return (q @ torch.eye(NODES)).double()
-
-
-def operator(q: SparseMatrix, alpha: float, depth: int) -> Tensor:
-    """B as a dense matrix, from its formula."""
-    power = [torch.linalg.matrix_power(alpha * dense(q), k) for k in range(depth + 1)]
-    return (1 - alpha) * sum(power[:-1], torch.zeros(NODES, NODES).double()) + power[-1]
-
-
-def objective(a: Tensor, b: Tensor, used: Tensor) -> Tensor:
-    """What is minimised, in double precision: a [n, blocks, c]."""
-    f = torch.einsum("uv,vbc->ubc", b, a)
-    logs = (torch.softmax(SCALE * f + LOG_PRIOR, dim=2) * LIKELIHOOD[:, None]).sum(dim=2).log()
-    return -(logs * used).sum() + SETTINGS["penalty"] / 2 * a.square().sum()
-
-
-@pytest.mark.parametrize(("kind", "depth"), [("gcn", 0), ("gcn", 5), ("mean", 1), ("mean", 20)])
-def test_diffusion_equals_the_dense_formula_and_its_transpose_is_the_adjoint(kind: str, depth: int) -> None:
-    q, x = matrix(kind), torch.randn(NODES, 4, generator=torch.Generator().manual_seed(0))
-    b = operator(q, 0.9, depth)
-    assert torch.allclose(diffuse(q, x, 0.9, depth).double(), b @ x.double(), atol=1e-5)
-    assert torch.allclose(diffuse(q, x, 0.9, depth, transposed=True).double(), b.T @ x.double(), atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["gcn", "mean"])
-def test_the_gradient_is_that_of_automatic_differentiation(kind: str) -> None:
-    q = matrix(kind)
-    a = 0.1 * torch.randn(NODES, 2, KINDS, generator=torch.Generator().manual_seed(0))
-    free = a.double().requires_grad_()
-    objective(free, operator(q, SETTINGS["alpha"], DEPTH), USED).backward()  # type: ignore[no-untyped-call]
-    computed = gradient(q, a.view(NODES, -1), LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
-    assert free.grad is not None
-    assert torch.allclose(computed.double(), free.grad.view(NODES, -1), atol=1e-4)
-
-
-def test_the_objective_falls_to_its_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """B is invertible, so the scores give back the coefficients; the minimum comes from Newton-like search."""
-    q = matrix("mean")
-    b = operator(q, SETTINGS["alpha"], DEPTH)
-    values = []
-    for steps in (0, 2, 10, belief.STEPS):
-        monkeypatch.setattr(belief, "STEPS", steps)
-        scores = fit_process(q, LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
-        a = torch.einsum("uv,vbc->ubc", torch.linalg.inv(b), scores.double() / SCALE)
-        values.append(float(objective(a, b, USED)))
-    free = torch.zeros(NODES, 2, KINDS, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([free], max_iter=500, line_search_fn="strong_wolfe", tolerance_grad=1e-9)
-
-    def step() -> Tensor:
-        search.zero_grad()
-        value = objective(free, b, USED)
-        value.backward()  # type: ignore[no-untyped-call]
-        return value
-
-    search.step(step)  # type: ignore[no-untyped-call, arg-type]
-    least = float(objective(free.detach(), b, USED))
-    assert values == sorted(values, reverse=True)
-    assert values[-1] - least < 0.02 * (values[0] - least)
-
-
-def test_blocks_solved_side_by_side_are_those_solved_alone() -> None:
-    q = matrix("gcn")
-    both = fit_process(q, LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
-    for block in range(2):
-        alone = fit_process(q, LIKELIHOOD, USED[:, block : block + 1], LOG_PRIOR, **SETTINGS)
-        assert torch.allclose(both[:, block : block + 1], alone, atol=1e-5)
-
-
-def test_a_report_that_is_not_used_changes_nothing() -> None:
-    q, other = matrix("mean"), LIKELIHOOD.clone()
-    other[2] = Channel(KINDS, 0.6, 0.2).matrix[:, 0]
-    before, after = (fit_process(q, likelihood, USED, LOG_PRIOR, **SETTINGS) for likelihood in (LIKELIHOOD, other))
-    assert torch.equal(before[:, 0], after[:, 0])
-    assert not torch.equal(before[:, 1], after[:, 1])
-    assert before[7, 1].tolist() == [0.0] * KINDS, "without neighbours and report there is no opinion"
-    assert float(before[7, 0].abs().max()) > 0

@@ -281,8 +281,7 @@ def predict(
         output = None
         if out is not None:
             output = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
-        run_folder.catch_up(run, say=complain)
-        model: Any = run_folder.open_model(run)
+        model: Any = run_folder.open_model(run, say=complain)
         require_predicting(engine_choice, model)
         if data is None:
             data, data_root = data_of(run, data_root)

@@ -1,7 +1,7 @@
 """Label pool: the classes of a graph's nodes from noisy labels alone, by pooling several ways of reading them.
 
     members   s_m(v) [c]: label propagation (8), labels so many hops away (5), Gaussian processes over the graph (5),
-              belief propagation (3), each without what it says of everybody, and scaled to unit root-mean-square
+              belief propagation (4), each without what it says of everybody, and scaled to unit root-mean-square
     pool      log p(y | v) = sum_m w_m s_m(v) + b log pi + const                     `models.labels.pool`
     on scores of held-out reports: the reports are cut into FOLDS, a node's own fold never takes part in its score
     (but for the class shares pi and the homophily, which all reports estimate together)
@@ -25,28 +25,21 @@ from graphveil.aggregation.sparse import walk_coefficients
 from graphveil.engine import LOCAL, Engine
 from graphveil.methods.base.network.start import Reader
 from graphveil.methods.base.people.released import Topology
-from graphveil.models.labels.belief import (
-    DEPTH,
-    ROUNDS,
-    STEPS,
-    Edges,
-    edges_of,
-    fit_process,
-    propagate_beliefs,
-)
+from graphveil.models.labels.belief import Edges, edges_of, propagate_beliefs
 from graphveil.models.labels.label_prior import Channel, class_shares, homophily
 from graphveil.models.labels.pool import Weights, fit_weights
+from graphveil.models.labels.process import DEPTH, POINTS, Process, fit_process
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 FOLDS = 4
 #: (matrix, alpha) of label propagation; (matrix, hops); (matrix, alpha, penalty) of processes; (discount, temper) of
-#: beliefs.
+#: beliefs, and after how many rounds: few for dense graphs, where reports soon come round again.
 SPREADS = (("gcn", 0.5), ("gcn", 0.8), ("gcn", 0.9), ("gcn", 0.95), ("gcn", 0.98), ("gcn", 0.99))
 WALKS = (("mean", 0.95), ("mean", 0.98))
 HOPS = (("gcn", 1), ("gcn", 2), ("gcn", 3), ("mean", 1), ("mean", 2))
 PROCESSES = (("mean", 0.9, 1.0), ("mean", 0.97, 0.1), ("mean", 0.97, 0.3), ("mean", 0.99, 0.3), ("gcn", 0.97, 0.3))
-BELIEFS = ((0.25, 1.0), (0.25, 0.5), (0.5, 0.25))
+BELIEFS, ROUNDS = ((0.25, 1.0), (0.5, 0.25)), (2, 8)
 #: The members that take part on every graph by name, as (matrix, hops, alpha) of `Rows.walk`. 0.985^30 is still nearly
 #: two thirds: what is cut off of the series must be small beside its sum.
 CHAINED = {f"spread {kind} {alpha}": (kind, 60 if alpha > 0.985 else 30, alpha) for kind, alpha in SPREADS + WALKS}
@@ -57,7 +50,7 @@ OWN, COMMON = CHEAP + 1, CHEAP + 4
 #: No score that it is told is larger.
 MOST = 8.0
 #: The costly members are left out where all processes together would take more multiply-adds than this.
-MOST_WORK = 4e11
+MOST_WORK = 2e11
 #: The same beside a network: beyond it they would take longer than its training.
 NETWORK_WORK = 2e10
 #: Part of the reports' own class shares in pi: where noise hides the shares, the majority is still the better guess.
@@ -241,7 +234,7 @@ class _Setting:
 
 def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
     """Return whether the costly members take part on a graph with so many directed edges."""
-    return float(len(PROCESSES) * STEPS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= work
+    return float(len(PROCESSES) * POINTS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= work
 
 
 def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
@@ -249,7 +242,7 @@ def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
     spreads = sum(_degree(kind) for kind in ("gcn", "mean"))
     if not affordable(edges, classes, work):
         return spreads
-    return spreads + len(PROCESSES) * (2 * STEPS + 1) * DEPTH + 10 * ROUNDS * len(BELIEFS)
+    return spreads + len(PROCESSES) * POINTS * 2 * DEPTH + 10 * ROUNDS[-1] * len(BELIEFS)
 
 
 def _folds(labels: Tensor, seed: int) -> Tensor:
@@ -266,7 +259,7 @@ def _members(
 ) -> tuple[list[str], Tensor]:
     """Return the members' names and their scores [n, b, c, m]."""
     small = affordable(len(setting.edges.sender), len(setting.log_prior), work)
-    count = CHEAP + small * len(PROCESSES + BELIEFS)
+    count = CHEAP + small * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))
     scores: dict[str, Tensor] = {}
     for name, raw in _each_member(setting, used, costly=small):
         scores[name] = unit_scores(apart(raw, setting.limit(name)))
@@ -287,9 +280,10 @@ def _each_member(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[t
     if costly:
         for kind, alpha, penalty in PROCESSES:
             read = setting.matrices[kind], setting.likelihood, used, setting.log_prior
-            yield f"process {kind} {alpha} {penalty}", fit_process(*read, alpha=alpha, penalty=penalty)
+            yield f"process {kind} {alpha} {penalty}", fit_process(Process(*read, alpha, penalty))
         for discount, temper in BELIEFS:
-            yield f"belief {discount} {temper}", _belief(setting, used, discount, temper)
+            for rounds, raw in zip(ROUNDS, _beliefs(setting, used, discount, temper), strict=True):
+                yield f"belief {discount} {temper} {rounds}", raw
 
 
 def _degree(kind: str) -> int:
@@ -306,14 +300,12 @@ def _seeds(setting: _Setting, used: Tensor) -> Tensor:
     return ((estimate - prior)[:, None] * used[:, :, None]).flatten(1)
 
 
-def _belief(setting: _Setting, used: Tensor, discount: float, temper: float) -> Tensor:
-    evidence = setting.likelihood.log()
-    prior, h = setting.log_prior.exp(), setting.homophily
-    blocks = [
-        propagate_beliefs(setting.edges, evidence * mask[:, None], prior, h, temper=temper, discount=discount)
-        for mask in used.T
-    ]
-    return torch.stack(blocks, dim=1)
+def _beliefs(setting: _Setting, used: Tensor, discount: float, temper: float) -> list[Tensor]:
+    """Return scores after each of ROUNDS [n, b, c]."""
+    evidence, prior, h = setting.likelihood.log(), setting.log_prior.exp(), setting.homophily
+    how: dict[str, Any] = {"temper": temper, "discount": discount, "rounds": ROUNDS}
+    blocks = [propagate_beliefs(setting.edges, evidence * mask[:, None], prior, h, **how) for mask in used.T]
+    return [torch.stack(each, dim=1) for each in zip(*blocks, strict=True)]
 
 
 def apart(scores: Tensor, limit: Tensor) -> Tensor:

@@ -1,16 +1,10 @@
-"""Classes of nodes from noisy labels and an assortative graph: belief propagation, a Gaussian process, answers.
+"""Classes of nodes from noisy labels and an assortative graph: belief propagation, and answers to a question.
 
     m_{u->v}(y) propto sum_x  b_{u\\v}(x) H(x, y) ^ t_uv ,    b_u(x) propto prior(x) Pr[y'_u | x] prod_w m_{w->u}(x)
     H = ((1 - h) pi pi^T + h diag(pi)) / (pi pi^T),           t_uv = t (d_u d_v)^-gamma / mean
 
 The exponent t < 1 tempers what loops count twice, gamma discounts edges of busy nodes; `b_{u\\v}` leaves out what v
-said, so no report returns to its own sender.  The process (`fit_process`) is observed through randomized response:
-
-    f = B a,   B = (1 - alpha) sum_{k<K} alpha^k Q^k + alpha^K Q^K    (personalised PageRank; Q = D^-1 A or P)
-    a = argmax  sum_{v reported} log( softmax(SCALE f_v + log pi) T )_{y'_v}  -  lambda/2 |a|^2
-
-so class scores vary smoothly along edges, and the exact likelihood of each noisy report pulls at them.  Solved by a
-fixed number of Adam steps with exact gradients.  Several blocks (which reports are used) are solved side by side.
+said, so no report returns to its own sender.
 Of answers to a question, how often each class gives each is learned too:
 
     p(class v | labels, answer) ~ p(class v | labels) sum_a t(a | class) Pr[report v | a]
@@ -19,11 +13,12 @@ Of answers to a question, how often each class gives each is learned too:
 The prior counts for some people in each class: with declared statistics theirs, else with the answers of everybody,
 which say nothing of the class.  Everything read here was released.
 Source: Yedidia, Freeman, Weiss, "Understanding belief propagation and its generalizations", 2003, equations 12 and 15.
-Shapes: evidence [n, c], messages [E, c], result [n, c]; likelihood [n, c], used [n, b], scores [n, b, c].
+Shapes: evidence [n, c], messages [E, c], result [n, c].
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,10 +27,8 @@ import numpy.typing as npt
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
-from graphveil.models.labels.label_prior import class_softmax
 from graphveil.runtime.late import Tensor, torch
 
-ROUNDS = 12
 #: Of friends' answers, chosen with those of validation nodes of Caltech36, Reed98 and Johns Hopkins55 at epsilon 2.
 TEMPER, DISCOUNT = 0.5, 0.25
 
@@ -66,9 +59,16 @@ def edges_of(a: SparseMatrix) -> Edges:
 
 
 def propagate_beliefs(
-    edges: Edges, evidence: Tensor, prior: Tensor, homophily: float, *, temper: float, discount: float
-) -> Tensor:
-    """Return log-beliefs [n, c] less the log-prior.
+    edges: Edges,
+    evidence: Tensor,
+    prior: Tensor,
+    homophily: float,
+    *,
+    temper: float,
+    discount: float,
+    rounds: Sequence[int],
+) -> list[Tensor]:
+    """Return log-beliefs [n, c] less the log-prior, up to a constant of each node, after some numbers of rounds.
 
     Args:
         evidence: log-likelihood of each node's report under each class [n, c]; zeros where none.
@@ -76,32 +76,36 @@ def propagate_beliefs(
         homophily: h.
         temper: t.
         discount: gamma.
+        rounds: of messages, ascending: reports of so many hops away take part.
     """
-    coupling = _coupling_of(prior, homophily)
     weight = _edge_weights(edges, temper, discount)
     own = evidence + prior.log()
-    messages = torch.zeros(len(edges.sender), len(prior), device=evidence.device)
-    for _ in range(ROUNDS):
-        belief = own + edges.into.times(messages)
-        incoming = belief.index_select(0, edges.sender).sub_(messages.index_select(0, edges.reverse))
-        cavity = class_softmax(incoming)
-        messages = (cavity @ coupling).clamp_min_(1e-9).log_().mul_(weight)
-        # A constant over the classes means nothing; taken off, it cannot grow with every round.
-        messages -= messages.mean(dim=1, keepdim=True)
-    return own + edges.into.times(messages) - prior.log()
+    # Classes come first where edges are: numbers of one class are gathered, and classes summed, several times as fast.
+    # All rounds work in the same memory, since more of it is slow to get.
+    messages, cavity, back = (torch.zeros(len(prior), len(edges.sender), device=own.device) for _ in range(3))
+    rows, received, beliefs = torch.empty_like(messages.T.contiguous()), torch.zeros_like(own), []
+    for number in range(1, rounds[-1] + 1):
+        torch.index_select((own + received).T.contiguous(), 1, edges.sender, out=cavity)
+        cavity.sub_(torch.index_select(messages, 1, edges.reverse, out=back))
+        # Numbers below e^-80 count for nothing, and exponentials near the smallest float are slow.
+        cavity.sub_(cavity.amax(dim=0)).clamp_min_(-80.0).exp_()
+        cavity.div_(cavity.sum(dim=0))
+        messages, cavity = _heard(cavity, prior[:, None], homophily).mul_(weight), messages
+        received = edges.into.times(rows.copy_(messages.T))
+        if number in rounds:
+            beliefs.append(evidence + received)
+    return beliefs
 
 
-def _coupling_of(prior: Tensor, homophily: float) -> Tensor:
-    """Return H [c, c] of class shares pi [c] and homophily h."""
-    joint = (1 - homophily) * prior[:, None] * prior + torch.diag(homophily * prior)
-    coupling: Tensor = joint / (prior[:, None] * prior)
-    return coupling
+def _heard(belief: Tensor, prior: Tensor, homophily: float) -> Tensor:
+    """Return log sum_x b(x) H(x, y) = log(1 - h + h b(y) / pi(y)), written over the beliefs b."""
+    return belief.mul_(homophily / prior).add_(1 - homophily).clamp_min_(1e-9).log_()
 
 
 def _edge_weights(edges: Edges, temper: float, discount: float) -> Tensor:
-    """Return t_uv of every edge [E, 1], for t and gamma."""
+    """Return t_uv of every edge [E], for t and gamma."""
     weight = (edges.degree[edges.receiver] * edges.degree[edges.sender]).pow(-discount)
-    return (temper * weight / weight.mean())[:, None]
+    return temper * weight / weight.mean()
 
 
 def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor, homophily: float) -> Tensor:
@@ -120,73 +124,8 @@ def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor,
         prior: pi [c].
         homophily: h.
     """
-    coupling = _coupling_of(prior, homophily)
-    change = (after @ coupling).clamp_min(1e-9).log() - (before @ coupling).clamp_min(1e-9).log()
-    return edges.into.times(change[edges.sender] * _edge_weights(edges, TEMPER, DISCOUNT))
-
-
-SCALE = 10.0
-STEPS = 40
-DEPTH = 20
-RATE = 0.3
-
-
-def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed: bool = False) -> Tensor:
-    """Return B x, or B^T x, by repeated products [n, c].
-
-    Args:
-        q: Q [n, n].
-        alpha: the weight of one more hop.
-        depth: how many products.
-        transposed: whether B^T is meant.
-    """
-    return (q.backward if transposed else q.forward).walk(x, depth, alpha)
-
-
-def fit_process(
-    q: SparseMatrix, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
-) -> Tensor:
-    """Return SCALE f at the optimum, before the prior is added [n, b, c].
-
-    Args:
-        q: Q [n, n].
-        likelihood: [n, c] of each node's report under each class.
-        penalty: lambda.
-        used: [n, b] whose reports each block uses.
-        log_prior: log pi [c].
-        alpha: the weight of one more hop.
-    """
-    (n, blocks), c = used.shape, likelihood.shape[1]
-    a = torch.zeros(n, blocks * c, device=used.device)
-    mean, square = torch.zeros_like(a), torch.zeros(blocks, 1, device=used.device)
-    for step in range(1, STEPS + 1):
-        slope = gradient(q, a, likelihood, used, log_prior, alpha=alpha, penalty=penalty)
-        mean = 0.9 * mean + 0.1 * slope
-        # One scale a block and not one an entry: Adam's own would blow up entries whose gradient is nearly 0.
-        square = 0.99 * square + 0.01 * slope.view(n, blocks, c).square().mean(dim=(0, 2))[:, None]
-        rate = RATE / (1 - 0.9**step) / ((square / (1 - 0.99**step)).sqrt() + 1e-8)
-        a = a - (mean.view(n, blocks, c) * rate).view(n, -1)
-    return SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
-
-
-def gradient(
-    q: SparseMatrix, a: Tensor, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
-) -> Tensor:
-    """Return the gradient of what `fit_process` minimises, at a [n, b * c]: the negative of the second formula.
-
-    Args:
-        q: the normalised adjacency [n, n].
-        a: [n, b * c], where it is asked for.
-        likelihood, used, log_prior, alpha, penalty: as in `fit_process`.
-    """
-    (n, blocks), c = used.shape, likelihood.shape[1]
-    # Classes come first between the products: sums over a handful of them are slow along the last dimension.
-    scores = diffuse(q, a, alpha, DEPTH).view(n, blocks, c).permute(2, 0, 1).contiguous()
-    expected = torch.softmax(scores.mul_(SCALE).add_(log_prior[:, None, None]), dim=0)
-    joint = expected * likelihood.T[:, :, None]
-    slope = expected.addcdiv_(joint, joint.sum(dim=0), value=-1).mul_(used)
-    pulled = diffuse(q, slope.permute(1, 2, 0).reshape(n, -1), alpha, DEPTH, transposed=True)
-    return pulled.mul_(SCALE).add_(a, alpha=penalty)
+    change = _heard(after.clone(), prior, homophily) - _heard(before.clone(), prior, homophily)
+    return edges.into.times(change[edges.sender] * _edge_weights(edges, TEMPER, DISCOUNT)[:, None])
 
 
 Matrix = npt.NDArray[np.float64]

@@ -125,24 +125,27 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
     return record
 
 
-def open_model(path: Path) -> Any:
-    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. Raises
-    ModelFileError: there is no model, or a file of the run was changed.
+def open_model(path: Path, *, say: Say = lambda line: None) -> Any:
+    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. A run
+    whose prediction was stopped after it had paid is brought up to date, see `keep_spending`. Raises ModelFileError:
+    there is no model, or a file of the run was changed.
     """
     from graphveil.methods import load_method
 
     public = parts.public_part(path)
     # Before the model is loaded: a run whose ledger was edited must not be given another spend.
-    parts.checked(path)
+    behind = parts.checked(path).behind and (path / parts.RESULT).is_file()
     model = load_method(public)
     model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
+    if behind:
+        keep_spending(model, path, say=say)
     return model
 
 
-def catch_up(path: Path, *, say: Say = lambda line: None) -> None:
-    """Bring a run up to date whose prediction was stopped after it had paid; see `keep_spending`."""
+def catch_up(path: Path) -> None:
+    """Bring a run up to date whose prediction was stopped after it had paid."""
     if (path / parts.RESULT).is_file() and parts.checked(path).behind:
-        keep_spending(open_model(path), path, say=say)
+        open_model(path)
 
 
 class _Reserving:

@@ -1,0 +1,130 @@
+"""The Gaussian process over a graph behind a label channel, against dense algebra and automatic differentiation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import SparseMatrix, normalised
+from graphveil.models.labels import process
+from graphveil.models.labels.label_prior import Channel
+from graphveil.models.labels.process import DEPTH, SCALE, Process, fit_process
+
+# A triangle 0 - 1 - 2 with a tail 2 - 3 - 4, a pair 5 - 6 and the isolated node 7.
+PAIRS_OF_LABELS = torch.tensor([[0, 0, 1, 2, 3, 5], [1, 2, 2, 3, 4, 6]])
+BOTH_WAYS = torch.cat([PAIRS_OF_LABELS, PAIRS_OF_LABELS.flip(0)], dim=1)
+NODES, KINDS = 8, 3
+SENT = torch.tensor([0, 1, 1, 2, 0, 2, 2, 1])
+LIKELIHOOD = Channel(KINDS, 0.6, 0.2).matrix[:, SENT].T.contiguous()
+USED = torch.tensor([[1.0, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 1, 1, 1, 0]]).T
+LOG_PRIOR = torch.tensor([0.5, 0.3, 0.2]).log()
+SETTINGS = {"alpha": 0.9, "penalty": 0.3}
+
+
+def matrix(kind: str) -> SparseMatrix:
+    return normalised(BOTH_WAYS, NODES, kind)  # type: ignore[arg-type]
+
+
+def read(kind: str, likelihood: Tensor = LIKELIHOOD, used: Tensor = USED) -> Process:
+    return Process(matrix(kind), likelihood, used, LOG_PRIOR, **SETTINGS)
+
+
+def dense(q: SparseMatrix) -> Tensor:
+    return (q @ torch.eye(NODES)).double()
+
+
+def operator(q: SparseMatrix, alpha: float, depth: int) -> Tensor:
+    """B as a dense matrix, from its formula."""
+    power = [torch.linalg.matrix_power(alpha * dense(q), k) for k in range(depth + 1)]
+    return (1 - alpha) * sum(power[:-1], torch.zeros(NODES, NODES).double()) + power[-1]
+
+
+def objective(a: Tensor, b: Tensor, used: Tensor) -> Tensor:
+    """What is minimised, in double precision: a [n, blocks, c]."""
+    f = torch.einsum("uv,vbc->ubc", b, a)
+    logs = (torch.softmax(SCALE * f + LOG_PRIOR, dim=2) * LIKELIHOOD[:, None]).sum(dim=2).log()
+    return -(logs * used).sum() + SETTINGS["penalty"] / 2 * a.square().sum()
+
+
+@pytest.mark.parametrize(("kind", "depth"), [("gcn", 0), ("gcn", 5), ("mean", 1), ("mean", 20)])
+def test_diffusion_equals_the_dense_formula_and_its_transpose_is_the_adjoint(kind: str, depth: int) -> None:
+    q, x = matrix(kind), torch.randn(NODES, 4, generator=torch.Generator().manual_seed(0))
+    b = operator(q, 0.9, depth)
+    assert torch.allclose(q.forward.walk(x, depth, 0.9).double(), b @ x.double(), atol=1e-5)
+    assert torch.allclose(q.backward.walk(x, depth, 0.9).double(), b.T @ x.double(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gcn", "mean"])
+def test_the_slope_is_that_of_automatic_differentiation(kind: str) -> None:
+    a = 0.1 * torch.randn(NODES, 2, KINDS, generator=torch.Generator().manual_seed(0))
+    free = a.double().requires_grad_()
+    value = objective(free, operator(matrix(kind), SETTINGS["alpha"], DEPTH), USED)
+    value.backward()  # type: ignore[no-untyped-call]
+    here = read(kind).at(a)
+    assert free.grad is not None
+    assert torch.allclose(here.slope.double(), free.grad, atol=1e-4)
+    assert float(here.value.sum()) == pytest.approx(value.item(), rel=1e-5)
+
+
+def test_the_objective_falls_to_its_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B is invertible, so the scores give back the coefficients; the minimum comes from a library's search."""
+    b = operator(matrix("mean"), SETTINGS["alpha"], DEPTH)
+    values = []
+    for points in (1, 3, 5, process.POINTS, 20):
+        monkeypatch.setattr(process, "POINTS", points)
+        a = torch.einsum("uv,vbc->ubc", torch.linalg.inv(b), fit_process(read("mean")).double() / SCALE)
+        values.append(float(objective(a, b, USED)))
+    free = torch.zeros(NODES, 2, KINDS, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([free], max_iter=500, line_search_fn="strong_wolfe", tolerance_grad=1e-9)
+
+    def step() -> Tensor:
+        search.zero_grad()
+        value = objective(free, b, USED)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    search.step(step)  # type: ignore[no-untyped-call, arg-type]
+    least = float(objective(free.detach(), b, USED))
+    assert values == sorted(values, reverse=True)
+    assert values[-2] - least < 0.05 * (values[0] - least)
+    assert values[-1] - least < 0.001 * (values[0] - least)
+
+
+def test_a_step_too_far_is_taken_back_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step of both blocks is far too long: no value rises, and in the end both are as low as otherwise."""
+    whole = read("mean")
+    good = [whole.at(a).value for a in walked(monkeypatch, whole)]
+    monkeypatch.setattr(process, "FIRST", 300.0)
+    points = walked(monkeypatch, whole)
+    values = torch.stack([whole.at(a).value for a in points])
+    assert bool((values.diff(dim=0) <= 1e-6).all())
+    assert bool((values[1] == values[0]).any()), "the step was not too long"
+    assert torch.allclose(values[-1], good[-1], rtol=0.02)
+
+
+def walked(monkeypatch: pytest.MonkeyPatch, whole: Process) -> list[Tensor]:
+    """The coefficients after each number of points, read back through the inverse of B."""
+    inverse = torch.linalg.inv(operator(matrix("mean"), SETTINGS["alpha"], DEPTH))
+    coefficients = []
+    for points in range(1, 16):
+        monkeypatch.setattr(process, "POINTS", points)
+        coefficients.append(torch.einsum("uv,vbc->ubc", inverse, fit_process(whole).double() / SCALE).float())
+    return coefficients
+
+
+def test_blocks_solved_side_by_side_are_those_solved_alone() -> None:
+    both = fit_process(read("gcn"))
+    for block in range(2):
+        alone = fit_process(read("gcn", used=USED[:, block : block + 1]))
+        assert torch.allclose(both[:, block : block + 1], alone, atol=1e-4)
+
+
+def test_a_report_that_is_not_used_changes_nothing() -> None:
+    other = LIKELIHOOD.clone()
+    other[2] = Channel(KINDS, 0.6, 0.2).matrix[:, 0]
+    before, after = (fit_process(read("mean", likelihood)) for likelihood in (LIKELIHOOD, other))
+    assert torch.equal(before[:, 0], after[:, 0])
+    assert not torch.equal(before[:, 1], after[:, 1])
+    assert before[7, 1].tolist() == [0.0] * KINDS, "without neighbours and report there is no opinion"
+    assert float(before[7, 0].abs().max()) > 0
