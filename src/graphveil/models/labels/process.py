@@ -13,8 +13,9 @@ Shapes: likelihood [n, c], used [n, b], a, f and slopes [n, b, c], what is known
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from graphveil.aggregation import SparseMatrix
@@ -88,11 +89,17 @@ class Process:
 
 
 def fit_process(process: Process) -> Tensor:
-    """Return SCALE f at the optimum, before the prior is added [n, b, c]."""
+    """Return SCALE f where the search ends, before the prior is added [n, b, c]."""
+    return SCALE * next(islice(search(process), POINTS - 1, None)).f
+
+
+def search(process: Process) -> Iterator[Point]:
+    """Yield the lowest point so far, after each one that is looked at, without end."""
     here = process.at(torch.zeros(*process.used.shape, process.likelihood.shape[1], device=process.used.device))
     steps: deque[Step] = deque(maxlen=MEMORY)
     way, length = _way(here.slope, steps), torch.ones_like(here.value)
-    for _ in range(POINTS - 1):
+    while True:
+        yield here
         there = process.at(here.a + length[:, None] * way)
         lower = there.value <= here.value
         after = here.or_(there, lower)
@@ -100,7 +107,6 @@ def fit_process(process: Process) -> Tensor:
         here = after
         way = torch.where(lower[:, None], _way(here.slope, steps), way)
         length = torch.where(lower, 1.0, length / 4)
-    return SCALE * here.f
 
 
 def _step(moved: Tensor, bent: Tensor) -> Step:
