@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from graphveil.runtime.compiled import compiled
+from graphveil.runtime.compiled import compiled, prefetch
 from graphveil.runtime.sorted_arrays import IntArray
+
+#: How many edges ahead the community of an edge's end is asked for; half as many, what that community holds.
+_AHEAD: Final = 64
 
 
 @compiled
@@ -39,6 +44,7 @@ def move_nodes(
     # What a community holds, and the weight of a node's edges towards it, side by side: one line of the cache for both.
     sums, current = np.zeros((nodes, 2)), np.arange(nodes, dtype=np.int32)
     sums[:, 0] = weight
+    column, last = current.reshape(nodes, 1), len(targets) - 1
     touched = np.empty(nodes + 1, np.int32)
     moved_in_all = 0
     for _ in range(sweeps):
@@ -49,6 +55,9 @@ def move_nodes(
                 continue
             own, many = current[node], 0
             for place in range(starts[node], starts[node + 1]):
+                # A node that moves until the edge's turn costs a wait, and changes no sum.
+                prefetch(column, targets[min(place + _AHEAD, last)], 0)
+                prefetch(sums, current[targets[min(place + _AHEAD // 2, last)]], 0)
                 other = targets[place]
                 if other == node:
                     continue
