@@ -27,7 +27,15 @@ from graphveil.models.labels.belief import (
     propagate_beliefs,
     with_answers,
 )
-from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, Channel, class_shares, class_softmax, homophily
+from graphveil.models.labels.label_prior import (
+    HOMOPHILY,
+    LEAST_SHARE,
+    Channel,
+    class_shares,
+    class_softmax,
+    homophily,
+    label_pairs,
+)
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -329,14 +337,14 @@ def test_homophily_is_found(h: float) -> None:
     """
     source, target, labels = planted(h, 100_000)
     reports = noisy(labels, 2.0)
-    assert homophily(source, target, reports, behind(2.0)) == pytest.approx(h, abs=0.03)
-    assert homophily(source, target, reports, behind(3.0)) != pytest.approx(h, abs=0.03)
+    assert homophily(label_pairs(source, target, reports, C), behind(2.0)) == pytest.approx(h, abs=0.03)
+    assert homophily(label_pairs(source, target, reports, C), behind(3.0)) != pytest.approx(h, abs=0.03)
 
 
 def test_homophily_stays_where_there_is_something_to_infer() -> None:
     nobody = torch.full((10,), -1)
     source, target = torch.arange(5), torch.arange(5, 10)
-    assert homophily(source, target, nobody, behind(1.0)) == pytest.approx(sum(HOMOPHILY) / 2)
+    assert homophily(label_pairs(source, target, nobody, C), behind(1.0)) == pytest.approx(sum(HOMOPHILY) / 2)
     for h in (0.0, 1.0):
         source, target, labels = planted(h, 2_000)
-        assert homophily(source, target, labels, behind(8.0)) == HOMOPHILY[int(h)]
+        assert homophily(label_pairs(source, target, labels, C), behind(8.0)) == HOMOPHILY[int(h)]

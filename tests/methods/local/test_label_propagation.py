@@ -179,7 +179,9 @@ def held_out(labels: Tensor, setting: Any) -> tuple[Tensor, Tensor]:
     """Folds [n] and the members' scores [n, b, c, m] as pool_labels makes them."""
     folds = label_pool._folds(labels, 0)
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
-    return folds, label_pool._members(setting, used, None, label_pool.MOST_WORK)[1]
+    members = dict(label_pool._scored(setting, used, costly=True))
+    names = [*label_pool.CHAINED, *(name for name in members if name not in label_pool.CHAINED)]
+    return folds, torch.stack([members[name] for name in names], dim=3)
 
 
 def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
@@ -210,6 +212,12 @@ def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
     for block in {*range(FOLDS + 1)} - {int(folds[node])}:
         changed = (before[:, block] != after[:, block]).any(dim=0).any(dim=0)
         assert torch.equal(changed, ~torch.tensor(mute))  # without neighbours no label is any hops away
+
+
+def test_what_is_read_block_by_block_is_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = pooled()
+    monkeypatch.setattr(label_pool, "AT_ONCE", 1)
+    assert torch.allclose(pooled().probabilities, at_once.probabilities, atol=1e-4)
 
 
 # ---- weights ----

@@ -16,17 +16,18 @@ Shapes: labels [n] with -1 for none, masks "used" [n, b], scores [n, b, c, m].
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.aggregation.sparse import walk_coefficients
-from graphveil.engine import LOCAL, Engine
+from graphveil.aggregation.sparse import Rows, walk_coefficients
+from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.methods.base.network.start import Reader
 from graphveil.methods.base.people.released import Topology
 from graphveil.models.labels.belief import Edges, edges_of, propagate_beliefs
-from graphveil.models.labels.label_prior import Channel, class_shares, homophily
+from graphveil.models.labels.label_prior import Channel, class_shares, homophily, label_pairs
 from graphveil.models.labels.pool import Weights, fit_weights
 from graphveil.models.labels.process import DEPTH, POINTS, Process, fit_process
 from graphveil.runtime.late import Tensor, torch
@@ -53,6 +54,10 @@ MOST = 8.0
 MOST_WORK = 2e11
 #: The same beside a network: beyond it they would take longer than its training.
 NETWORK_WORK = 2e10
+#: Reports that weigh the members, at most: more would move no weight by anything that can be seen.
+MOST_TEACHERS = 1 << 18
+#: Most numbers of a member's scores that are made at once, of as many blocks as they allow.
+AT_ONCE = 1 << 27
 #: Part of the reports' own class shares in pi: where noise hides the shares, the majority is still the better guess.
 TRACE = 0.01
 
@@ -100,38 +105,50 @@ def pool_labels(
     """
     place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
     read = read_labels(topology, labels, channel, seed=seed, **place)
-    setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
-        reader_scores = unit_scores(reader.scores(*pool_clues(read)))
-        names, scores = [*names, START], torch.cat([scores, reader_scores[..., None]], dim=3)
-    fitted = _weighed(replace(read, scores=scores), folds >= 0)
-    logits = scores[:, FOLDS] @ fitted.members + fitted.prior * setting.log_prior
-    shares = dict(zip(names, (float(w) for w in fitted.members), strict=True))
-    return Pool(torch.softmax(logits, dim=1).cpu(), shares, fitted.doubt)
+        read = _with_reader(read, reader)
+    fitted = _weighed(read, read.folds >= 0)
+    shares = dict(zip(read.names, (float(w) for w in fitted.members), strict=True))
+    return Pool(torch.softmax(_pooled(read.whole, fitted, read.setting), dim=1).cpu(), shares, fitted.doubt)
 
 
 def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what labels alone say, as reports may judge it and in the end, as log-probabilities [n, c] each.
+    """Return what labels alone say, as reports may judge it and in the end, log-probabilities [n, c] each. Nobody who
+    sent no report judges: there the two are the same.
 
     Args:
         judges: mask [n]; their reports take part in the first only in what all estimate together.
     """
     setting, folds = read.setting, read.folds
-    nodes = torch.arange(len(folds), device=folds.device)
-    opinions = []
-    for scores, taught in (
-        (read.scores[nodes, folds], (folds >= 0) & ~judges.to(folds.device)),
-        (read.scores[:, FOLDS], folds >= 0),
-    ):
-        fitted = _weighed(read, taught)
-        opinions.append(torch.log_softmax(scores @ fitted.members + fitted.prior * setting.log_prior, dim=1))
-    return opinions[0], opinions[1]
+    alone = torch.log_softmax(_pooled(read.whole, _weighed(read, folds >= 0), setting), dim=1)
+    fitted = _weighed(read, (folds >= 0) & ~judges.to(folds.device))
+    unheard = alone.clone()
+    unheard[folds >= 0] = torch.log_softmax(_pooled(read.unheard, fitted, setting), dim=1)
+    return unheard, alone
+
+
+def _pooled(scores: Sequence[Tensor], fitted: Weights, setting: _Setting) -> Tensor:
+    """Return sum_m w_m s_m + b log pi of the members' scores, as each of them [., c]."""
+    logits = (fitted.prior * setting.log_prior).expand_as(scores[0]).clone()
+    for weight, own in zip(fitted.members.tolist(), scores, strict=True):
+        logits.add_(own, alpha=weight)
+    return logits
 
 
 def _weighed(read: Readings, taught: Tensor) -> Weights:
-    """Return the members' weights by the reports [n] that teach them."""
+    """Return the members' weights by the reports [n] that teach them, or by some of very many."""
     sent = taught.nonzero().squeeze(1)
-    return fit_weights(read.scores[sent, read.folds[sent]], read.setting.likelihood[sent], read.setting.log_prior)
+    if len(sent) > MOST_TEACHERS:
+        sent = sent[:: -(-len(sent) // MOST_TEACHERS)]
+    rows = torch.cumsum(read.folds >= 0, dim=0)[sent] - 1
+    scores = torch.stack([own[rows] for own in read.unheard], dim=2)
+    return fit_weights(scores, read.setting.likelihood[sent], read.setting.log_prior)
+
+
+def _with_reader(read: Readings, reader: Reader) -> Readings:
+    """Return the same with one more member, a reader trained elsewhere."""
+    unheard, whole = (unit_scores(reader.scores(*clues)[:, None]).squeeze(1) for clues in pool_clues(read))
+    return replace(read, names=[*read.names, START], unheard=[*read.unheard, unheard], whole=[*read.whole, whole])
 
 
 @dataclass(frozen=True)
@@ -140,13 +157,15 @@ class Readings:
 
     Attributes:
         setting: all that they read. folds: int64 [n], of every report; -1 where there is none.
-        names: of the members. scores: [n, FOLDS + 1, c, m]; block f leaves fold f out, the last leaves out none.
+        names: of the members. unheard: each one's scores [r, c] of who sent a report, in which its fold took no part.
+        whole: each one's scores of everybody, by all reports [n, c].
     """
 
     setting: _Setting
     folds: Tensor
     names: list[str]
-    scores: Tensor
+    unheard: list[Tensor]
+    whole: list[Tensor]
 
 
 def read_labels(
@@ -168,31 +187,53 @@ def read_labels(
     """
     setting = _Setting.build(topology, labels.to(device), channel.doubting, device).on(engine)
     folds = _folds(setting.labels, seed)
-    # All folds side by side in one product with P: the matrix is read once for all of them.
+    # All folds side by side in one product with P, which is read once for all of them, unless people are too many.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
-    return Readings(setting, folds, *_members(setting, used, tell, work))
+    costly = affordable(setting.entries, channel.classes, work)
+    together = max(1, AT_ONCE // max(1, len(folds) * channel.classes))
+    parts = [range(FOLDS + 1)[start : start + together] for start in range(0, FOLDS + 1, together)]
+    count, steps = (CHEAP + costly * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))) * len(parts), 0
+    sent = folds[folds >= 0]
+    unheard: dict[str, Tensor] = {}
+    whole: dict[str, Tensor] = {}
+    for blocks in parts:
+        for name, scores in _scored(setting, used[:, blocks.start : blocks.stop], costly=costly):
+            own = unheard.setdefault(name, scores.new_empty(len(sent), channel.classes))
+            for place, block in enumerate(blocks):
+                if block == FOLDS:
+                    whole[name] = scores[:, place].clone()
+                else:
+                    own[sent == block] = scores[folds == block, place]
+            steps += 1
+            if tell is not None:
+                tell(Progress(steps, count))
+    names = [*CHAINED, *(name for name in whole if name not in CHAINED)]
+    return Readings(setting, folds, names, *([scores[name] for name in names] for scores in (unheard, whole)))
 
 
-def pool_clues(read: Readings) -> tuple[Tensor, Tensor]:
-    """Return what a reader trained elsewhere reads, own [n, b, c, OWN] and common [n, b, COMMON]: scores of the members
-    that take part on every graph, log pi, and how well these agree with reports that they have not seen, one number a
-    member.
+def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
+    """Return what a reader trained elsewhere reads of those who sent a report, without it, and of everybody by all of
+    them: own [., c, OWN] and common [., COMMON] each: scores of the members that take part on every graph, log pi, and
+    how well these agree with reports that they have not seen, one number a member.
     """
-    setting, cheap = read.setting, read.scores[..., :CHEAP]
+    setting, sent = read.setting, (read.folds >= 0).nonzero().squeeze(1)
     prior = setting.log_prior - setting.log_prior.mean()
-    sent = (read.folds >= 0).nonzero().squeeze(1)
-    unseen = cheap[sent, read.folds[sent]]
     # The mean score of the class reported, undone for what randomized response leaves of it.
-    agreement = unseen[torch.arange(len(sent)), setting.labels[sent]].mean(dim=0) / setting.channel.lean
+    reported = setting.labels[sent][:, None]
+    agreement = torch.stack([own.gather(1, reported).mean() for own in read.unheard[:CHEAP]]) / setting.channel.lean
     graph = torch.cat(
         [
             agreement.clamp(-2, 2),
             agreement.new_tensor([math.log(len(prior)), setting.channel.lean, math.log(len(sent) + 1) / 4]),
         ]
     )
-    degree = torch.diff(setting.edges.into.starts).float().log1p()[:, None, None].expand(*cheap.shape[:2], 1)
-    own = torch.cat([cheap.clamp(-MOST, MOST), prior[:, None].expand(*cheap.shape[:3], 1)], dim=3)
-    return own, torch.cat([degree, graph.expand(*cheap.shape[:2], -1)], dim=2)
+    degree = setting.degree.log1p()[:, None]
+    clues = []
+    for scores, here in ((read.unheard, degree[sent]), (read.whole, degree)):
+        cheap = torch.stack(scores[:CHEAP], dim=2)
+        own = torch.cat([cheap.clamp(-MOST, MOST), prior[:, None].expand(*cheap.shape[:2], 1)], dim=2)
+        clues.append((own, torch.cat([here, graph.expand(len(here), -1)], dim=1)))
+    return clues
 
 
 @dataclass(frozen=True)
@@ -200,7 +241,6 @@ class _Setting:
     """The public structure and what the reports say: everything the members read."""
 
     matrices: dict[str, SparseMatrix]
-    edges: Edges
     labels: Tensor
     likelihood: Tensor
     log_prior: Tensor
@@ -213,23 +253,46 @@ class _Setting:
         both_ways = topology.both_ways
         p, means = both_ways.normalised("gcn").to(device), both_ways.normalised("mean").to(device)
         matrices = {"gcn": p, "mean": means}
-        edges = edges_of(p)
         counts = torch.bincount(labels[labels >= 0], minlength=channel.classes).to(device)
         prior = class_shares(labels, channel).to(device)
         prior = prior.lerp(counts / counts.sum().clamp_min(1), TRACE)
         prior = prior / prior.sum()
-        h = homophily(edges.receiver, edges.sender, labels, channel)
+        h = homophily(_label_pairs(p.forward, labels, channel.classes), channel)
         likelihood = channel.matrix.to(device)[:, labels.clamp_min(0)].T.contiguous()
-        return _Setting(matrices, edges, labels, likelihood, prior.log(), h, channel)
+        return _Setting(matrices, labels, likelihood, prior.log(), h, channel)
 
     def on(self, engine: Engine) -> _Setting:
         """Return the same, whose products with P an engine works on; beliefs travel here."""
         return replace(self, matrices={kind: p.on(engine) for kind, p in self.matrices.items()})
 
+    @property
+    def entries(self) -> int:
+        """Directed edges."""
+        return self.matrices["gcn"].entries
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """[n]."""
+        return torch.diff(self.matrices["gcn"].forward.starts).float()
+
+    @cached_property
+    def edges(self) -> Edges:
+        """What beliefs travel along: with the opposite of every edge, which takes long to find."""
+        return edges_of(self.matrices["gcn"])
+
     def limit(self, member: str) -> Tensor:
         """Return what endless walks of a member tend to, up to a factor [n]: nothing where there is no edge."""
-        degree = torch.diff(self.edges.into.starts).float()
-        return degree.sqrt() if member.startswith(("spread gcn", "hops gcn")) else (degree > 0).float()
+        return self.degree.sqrt() if member.startswith(("spread gcn", "hops gcn")) else (self.degree > 0).float()
+
+
+def _label_pairs(rows: Rows, labels: Tensor, classes: int) -> Tensor:
+    """Return `label_pairs` of the entries of a matrix, some rows after the others: the ends of all would take room."""
+    pairs = torch.zeros(classes, classes, dtype=torch.float64, device=labels.device)
+    for block in Blocks.of(len(labels), -(-rows.indices.numel() // max(1, len(labels)))):
+        part = rows.part(block.rows)
+        own = torch.arange(block.start, block.stop, device=labels.device)
+        pairs += label_pairs(torch.repeat_interleave(own, torch.diff(part.starts)), part.indices, labels, classes)
+    return pairs
 
 
 def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
@@ -254,19 +317,10 @@ def _folds(labels: Tensor, seed: int) -> Tensor:
     return folds
 
 
-def _members(
-    setting: _Setting, used: Tensor, progress: ProgressCallback | None, work: float
-) -> tuple[list[str], Tensor]:
-    """Return the members' names and their scores [n, b, c, m]."""
-    small = affordable(len(setting.edges.sender), len(setting.log_prior), work)
-    count = CHEAP + small * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))
-    scores: dict[str, Tensor] = {}
-    for name, raw in _each_member(setting, used, costly=small):
-        scores[name] = unit_scores(apart(raw, setting.limit(name)))
-        if progress is not None:
-            progress(Progress(len(scores), count))
-    names = [*CHAINED, *(name for name in scores if name not in CHAINED)]
-    return names, torch.stack([scores[name] for name in names], dim=3)
+def _scored(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[tuple[str, Tensor]]:
+    """Yield members by name, each with its scores [n, b, c], as the pool reads them."""
+    for name, raw in _each_member(setting, used, costly=costly):
+        yield name, unit_scores(apart(raw, setting.limit(name)))
 
 
 def _each_member(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[tuple[str, Tensor]]:

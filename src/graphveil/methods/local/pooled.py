@@ -77,7 +77,7 @@ def pool_with_labels(
     channel = labels.channel
     where: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "engine": engine}
     read = read_labels(topology, values, channel, **where, work=NETWORK_WORK)
-    edges = len(read.setting.edges.sender)
+    edges = read.setting.entries
     complete = affordable(edges, channel.classes, NETWORK_WORK) or not affordable(edges, channel.classes)
     unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
     judges = (labels.val & (values >= 0)).nonzero().squeeze(1)

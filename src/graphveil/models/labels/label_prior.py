@@ -77,24 +77,31 @@ def class_shares(labels: Tensor, channel: Channel) -> Tensor:
     return (pi / pi.sum()).float()
 
 
-def homophily(
-    source: Tensor, target: Tensor, labels: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]
-) -> float:
+def label_pairs(source: Tensor, target: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """Return how often the two ends of an edge report each pair of classes, float64 [c, c].
+
+    Args:
+        source, target: int64 [E], the ends of each edge; edges with an end that reports nothing are left out.
+    """
+    first, second = labels[source], labels[target]
+    both = (first >= 0) & (second >= 0)
+    pairs = first[both] * classes + second[both]
+    return torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
+
+
+def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]) -> float:
     """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
 
     Args:
-        source, target: int64 [E], the ends of each edge.
+        pairs: `label_pairs` of the edges [c, c].
         least: the lower end of the range, from 0.
     """
-    labelled = (labels[source] >= 0) & (labels[target] >= 0)
-    if not bool(labelled.any()):
+    if not bool(pairs.any()):
         return sum(HOMOPHILY) / 2
     classes = channel.classes
-    pairs = labels[source[labelled]] * classes + labels[target[labelled]]
-    counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
     # In float64: at small epsilon T is nearly singular, and its inverse enlarges every rounding error.
-    inverse = torch.linalg.inv(channel.matrix.double()).to(counts.device)
-    joint = inverse.T @ (counts / counts.sum()) @ inverse
+    inverse = torch.linalg.inv(channel.matrix.double()).to(pairs.device)
+    joint = inverse.T @ (pairs / pairs.sum()) @ inverse
     # The inverse of a noisy count can leave a class with a negative share.
     margins = joint.sum(dim=1).clamp_min(0.1 / classes)
     square = float((margins / margins.sum()).square().sum())
