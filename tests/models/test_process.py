@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, normalised
-from graphveil.models.labels import process
 from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.process import DEPTH, POINTS, SCALE, Process, fit_process, search
 
