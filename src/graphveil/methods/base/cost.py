@@ -112,7 +112,7 @@ def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks:
     """
     n, columns = p.nodes, blocks * classes
     seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)
-    return seconds, BASE_MEMORY_MB + (4 * p.nbytes + (8 + 20 * (blocks > 1)) * n * columns * 4) / 1e6
+    return seconds, BASE_MEMORY_MB + (4 * p.nbytes + 8 * n * columns * 4) / 1e6
 
 
 def product_seconds(p: Propagation, width: int) -> float:

@@ -12,12 +12,20 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
+from graphveil.methods.base.cost import BASE_MEMORY_MB, Propagation, network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalCollection, require_public_edges
-from graphveil.methods.local.label_pool import FOLDS, MOST_WORK, NETWORK_WORK, pool_products
+from graphveil.methods.local.label_pool import (
+    AT_ONCE,
+    FOLDS,
+    MOST_WORK,
+    NETWORK_WORK,
+    affordable,
+    members,
+    pool_products,
+)
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import Randomness
@@ -108,7 +116,14 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
 
 def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:
     """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
-    return spreading_cost(p, classes, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
+    seconds, _ = spreading_cost(p, classes, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
+    numbers, costly = p.nodes * classes, affordable(p.entries, classes, work)
+    # Of each member what a person's own report took no part in, and all; while they are made, some of all blocks or one;
+    # and what beliefs travel in along edges.
+    kept = 2 * members(p.entries, classes, work) * numbers
+    made = (20 if costly else 10) * numbers * min(FOLDS + 1, max(1, AT_ONCE // max(1, numbers)))
+    along = costly * p.entries * (6 + 4 * classes)
+    return seconds, BASE_MEMORY_MB + 4 * (p.nbytes + kept + made + along) / 1e6
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:

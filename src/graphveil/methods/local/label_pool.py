@@ -192,7 +192,7 @@ def read_labels(
     costly = affordable(setting.entries, channel.classes, work)
     together = max(1, AT_ONCE // max(1, len(folds) * channel.classes))
     parts = [range(FOLDS + 1)[start : start + together] for start in range(0, FOLDS + 1, together)]
-    count, steps = (CHEAP + costly * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))) * len(parts), 0
+    count, steps = members(setting.entries, channel.classes, work) * len(parts), 0
     sent = folds[folds >= 0]
     unheard: dict[str, Tensor] = {}
     whole: dict[str, Tensor] = {}
@@ -298,6 +298,11 @@ def _label_pairs(rows: Rows, labels: Tensor, classes: int) -> Tensor:
 def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
     """Return whether the costly members take part on a graph with so many directed edges."""
     return float(len(PROCESSES) * POINTS * 2 * DEPTH) * edges * (FOLDS + 1) * classes <= work
+
+
+def members(edges: int, classes: int, work: float = MOST_WORK) -> int:
+    """Return how many members a pool has on a graph with so many directed edges."""
+    return CHEAP + affordable(edges, classes, work) * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))
 
 
 def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
