@@ -118,12 +118,12 @@ def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[fl
     """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
     seconds, _ = spreading_cost(p, classes, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
     numbers, costly = p.nodes * classes, affordable(p.entries, classes, work)
-    # Of each member what a person's own report took no part in, and all; while they are made, some of all blocks or one;
-    # and what beliefs travel in along edges.
-    kept = 2 * members(p.entries, classes, work) * numbers
-    made = (20 if costly else 10) * numbers * min(FOLDS + 1, max(1, AT_ONCE // max(1, numbers)))
+    # Of each member what it says without a person's own report, and with it; what some members at once take of all
+    # blocks, or of one; and what beliefs travel in along edges.
+    stored = 2 * members(p.entries, classes, work) * numbers
+    at_once = (20 if costly else 10) * numbers * min(FOLDS + 1, max(1, AT_ONCE // max(1, numbers)))
     along = costly * p.entries * (6 + 4 * classes)
-    return seconds, BASE_MEMORY_MB + 4 * (p.nbytes + kept + made + along) / 1e6
+    return seconds, BASE_MEMORY_MB + 4 * (p.nbytes + stored + at_once + along) / 1e6
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:
