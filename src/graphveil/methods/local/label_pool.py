@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.aggregation.propagation import Adjacency
 from graphveil.aggregation.sparse import Rows, walk_coefficients
 from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.methods.base.network.start import Reader
@@ -240,7 +241,8 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
 class _Setting:
     """The public structure and what the reports say: everything the members read."""
 
-    matrices: dict[str, SparseMatrix]
+    adjacency: Adjacency  # both directions
+    p: SparseMatrix
     labels: Tensor
     likelihood: Tensor
     log_prior: Tensor
@@ -250,35 +252,38 @@ class _Setting:
     @staticmethod
     def build(topology: Topology, labels: Tensor, channel: Channel, device: str) -> _Setting:
         # Both directions even if edges have one: labels are alike on either end.
-        both_ways = topology.both_ways
-        p, means = both_ways.normalised("gcn").to(device), both_ways.normalised("mean").to(device)
-        matrices = {"gcn": p, "mean": means}
+        p = topology.both_ways.normalised().to(device)
         counts = torch.bincount(labels[labels >= 0], minlength=channel.classes).to(device)
         prior = class_shares(labels, channel).to(device)
         prior = prior.lerp(counts / counts.sum().clamp_min(1), TRACE)
         prior = prior / prior.sum()
         h = homophily(_label_pairs(p.forward, labels, channel.classes), channel)
         likelihood = channel.matrix.to(device)[:, labels.clamp_min(0)].T.contiguous()
-        return _Setting(matrices, labels, likelihood, prior.log(), h, channel)
+        return _Setting(topology.both_ways, p, labels, likelihood, prior.log(), h, channel)
 
     def on(self, engine: Engine) -> _Setting:
         """Return the same, whose products with P an engine works on; beliefs travel here."""
-        return replace(self, matrices={kind: p.on(engine) for kind, p in self.matrices.items()})
+        return replace(self, p=self.p.on(engine))
 
     @property
     def entries(self) -> int:
         """Directed edges."""
-        return self.matrices["gcn"].entries
+        return self.p.entries
 
     @cached_property
     def degree(self) -> Tensor:
         """[n]."""
-        return torch.diff(self.matrices["gcn"].forward.starts).float()
+        return torch.diff(self.p.forward.starts).float()
 
     @cached_property
     def edges(self) -> Edges:
         """What beliefs travel along: with the opposite of every edge, which takes long to find."""
-        return edges_of(self.matrices["gcn"])
+        return edges_of(self.p)
+
+    @cached_property
+    def means(self) -> SparseMatrix:
+        """D^-1 A [n, n]."""
+        return self.adjacency.normalised("mean").to(self.labels.device).on(self.p.forward.engine)
 
     def limit(self, member: str) -> Tensor:
         """Return what endless walks of a member tend to, up to a factor [n]: nothing where there is no edge."""
@@ -330,16 +335,21 @@ def _scored(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[tuple[
 
 def _each_member(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[tuple[str, Tensor]]:
     """Yield members by name, scores [n, b, c] as they come."""
-    seeds = _seeds(setting, used)
-    for kind, matrix in setting.matrices.items():
+    seeds, root = _seeds(setting, used), setting.degree.clamp_min(1).sqrt()[:, None]
+    # (D^-1 A)^k x = D^-1/2 P^k D^1/2 x: one matrix does for both.
+    for kind, scale in (("gcn", None), ("mean", root)):
         walks = {name: (hops, alpha) for name, (own, hops, alpha) in CHAINED.items() if own == kind}
         chain = [walk_coefficients(hops, alpha, _degree(kind)) for hops, alpha in walks.values()]
-        for name, raw in zip(walks, matrix.forward.polynomials(seeds, chain), strict=True):
-            yield name, raw.view(*used.shape, -1)
+        results = setting.p.forward.polynomials(seeds if scale is None else seeds * scale, chain)
+        for name in walks:
+            # Each is let go as the next is read: of very many people they take most of the room.
+            raw = results.pop(0)
+            yield name, (raw if scale is None else raw.div_(scale)).view(*used.shape, -1)
     if costly:
         for kind, alpha, penalty in PROCESSES:
-            read = setting.matrices[kind], setting.likelihood, used, setting.log_prior
-            yield f"process {kind} {alpha} {penalty}", fit_process(Process(*read, alpha, penalty))
+            matrix = setting.means if kind == "mean" else setting.p
+            process = Process(matrix, setting.likelihood, used, setting.log_prior, alpha, penalty)
+            yield f"process {kind} {alpha} {penalty}", fit_process(process)
         for discount, temper in BELIEFS:
             for rounds, raw in zip(ROUNDS, _beliefs(setting, used, discount, temper), strict=True):
                 yield f"belief {discount} {temper} {rounds}", raw
