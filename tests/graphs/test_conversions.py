@@ -25,6 +25,7 @@ from graphveil.graphs import (
     from_tables,
     load_graph,
     load_parts,
+    to_pyg,
     validate,
 )
 from graphveil.graphs.tables.arrays import as_table, columns_table
@@ -125,7 +126,7 @@ def test_undeclared_facts_are_refused_with_the_line_that_declares_them(way: str)
     with pytest.raises(InputError) as refused:
         call()
     assert "range and classes are not declared" in str(refused.value)
-    assert re.search(re.escape(line) + r'.*, range=\(LOW, HIGH\), classes=\["NAME", "NAME"\]\)', str(refused.value))
+    assert re.search(re.escape(line) + r', range=\(LOW, HIGH\), classes=\["NAME", "NAME"\]\)', str(refused.value))
     assert "never from the data" in str(refused.value) and not re.search(r"\d", str(refused.value))
     with pytest.raises(InputError, match=r"range is not declared.*range=\(LOW, HIGH\)"):
         call(classes=["cat", "dog"])
@@ -189,6 +190,9 @@ REFUSED = {
     "x huge": ({"x": torch.tensor([[0.0], [1e300], [1.0]], dtype=torch.float64)}, "feature 0 of node 1 is inf"),
     "y kind": ({"y": torch.zeros(3)}, "y: has type float32; allowed: whole numbers"),
     "edges kind": ({"edge_index": torch.rand(2, 4)}, r"edge_index: has shape \(2, 4\) and type float32"),
+    "edges sparse": ({"edge_index": torch.eye(3).to_sparse()}, "edge_index: is sparse; allowed: a dense array"),
+    "x uneven": ({"x": [[1, 2], [3]]}, "x: is no array; allowed: an array, tensor or list, all rows equally long"),
+    "ids one": ({"ids": 5}, "graph.ids: int in place of a list; allowed: texts and whole numbers"),
     "edges turned": ({"edge_index": torch.zeros(5, 2, dtype=torch.int64)}, "hand over its transpose"),
     "mask several": ({"train_mask": torch.ones(3, 10, dtype=torch.bool)}, "train_mask holds 10 splits; choose one"),
 }
@@ -240,6 +244,16 @@ def test_labels_in_every_form_mean_the_same():
         from_adjacency(adjacency(), data().x, np.array([2**64 - 1, 0, 0], dtype=np.uint64), **RANGE)
 
 
+def test_what_is_no_graph_of_networkx_or_of_ours_is_refused_by_name() -> None:
+    unusable: Any = [1, 2]
+    with pytest.raises(InputError, match="graph: is a list; allowed: a NetworkX graph"):
+        from_networkx(unusable, **RANGE)
+    with pytest.raises(InputError, match="features: is a NoneType; allowed: the name of an attribute"):
+        from_networkx(club(), features=None, **RANGE)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="to_pyg: a list is no graph of graphveil; make one"):
+        to_pyg(unusable)
+
+
 # ---- adjacency ----
 
 
@@ -258,6 +272,7 @@ def test_weights_are_left_out_and_said_and_an_explicit_zero_is_no_edge():
         (np.zeros(3), r"adjacency: has shape \(3,\)"),
         (np.full((3, 3), np.nan), "adjacency: holds NaN or infinity"),
         (np.full((3, 3), "a"), "adjacency: has shape"),
+        (np.full((3, 3), np.nan, dtype=np.float16), "adjacency: holds NaN or infinity"),
     ],
 )
 def test_a_matrix_that_is_no_adjacency_is_refused(matrix, message):

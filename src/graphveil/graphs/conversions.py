@@ -93,10 +93,10 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     check_masks(masks.values(), x.shape[0])
     public = getattr(data, "public_edges", None)
     if public is not None:
-        public = public_of(array_of(public), ends, edge_index, directed=facts.directed)
+        public = public_of(array_of(public, "public_edges"), ends, edge_index, directed=facts.directed)
     members = getattr(data, "private_nodes", None)
     if members is not None:
-        members = array_of(members)
+        members = array_of(members, "private_nodes")
         check_private_nodes(members, x.shape[0])
     extras = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
     if (public is not None or members is not None) and extras["release"] is None:
@@ -231,6 +231,11 @@ def from_networkx(
         >>> graph.num_nodes, graph.y.tolist()
         (2, [0, 1])
     """
+    if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
+        raise InputError(f"is a {type(graph).__name__}", where="graph", allowed="a NetworkX graph")
+    if not isinstance(features, str | Sequence):
+        allowed = "the name of an attribute, or a list of names"
+        raise InputError(f"is a {type(features).__name__}", where="features", allowed=allowed)
     call = f"from_networkx(graph, features={features if isinstance(features, str) else list(features)!r}"
     columns = {"label": label, "split": split, "public_edges": public_edges, "private_nodes": private_nodes}
     named = {key: name for key, name in columns.items() if name is not None}
@@ -238,7 +243,7 @@ def from_networkx(
     edges = _edge_table(graph, public_edges)
     ends = {"id": "(node)", "source": "(source)", "target": "(target)", "features": feature_names}
     facts, notes = declaration_of(
-        call, schema, {**declared, **named, **ends}, columns=True, directed=graph.is_directed()
+        call, schema, {**declared, **named}, columns=True, directed=graph.is_directed(), given=ends
     )
     if facts.directed and not graph.is_directed():
         raise InputError("directed=True, but the edges of the graph have no direction", where="from_networkx")
@@ -259,6 +264,9 @@ def to_pyg(graph: Graph) -> Data:
         >>> to_pyg(load_graph("social-100")).x.shape
         torch.Size([100, 1000])
     """
+    if not isinstance(getattr(graph, "schema", None), GraphSchema):
+        remedy = "make one with graphveil.as_graph or from_pyg"
+        raise InputError(f"a {type(graph).__name__} is no graph of graphveil", where="to_pyg", remedy=remedy)
     copied = graph_of(parts_of(graph))
     copied.x = graph.x.to_dense() if graph.x.is_sparse_csr else graph.x
     return copied
@@ -297,10 +305,11 @@ def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tup
     """Rows and columns of the entries that are not 0, and a note where they have weights."""
     rows = rows_of(adjacency)
     if rows is None:
-        dense = array_of(adjacency)
+        dense = array_of(adjacency, "adjacency")
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise DataError(f"has shape {dense.shape} and type {dense.dtype}", where="adjacency", allowed="[n, n]")
-        rows = sparse.csr_matrix(dense)
+        # SciPy keeps no numbers of 16 bits.
+        rows = sparse.csr_matrix(dense.astype(np.float32) if dense.dtype == np.float16 else dense)
     if rows.shape != (nodes, nodes):
         raise DataError(f"has shape {rows.shape}", where="adjacency", allowed=f"{nodes, nodes}, as x has {nodes} rows")
     # NaN is not 0 either, and would silently become an edge.
@@ -328,7 +337,7 @@ def _node_table(
     if isinstance(features, str):
         rows: list[np.ndarray] = []
         for name, values in zip(names, node_values, strict=True):
-            row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
+            row = array_of(values[features], f"node {name!r}") if values.get(features) is not None else np.empty((0, 0))
             if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
                 what, allowed = f"{features} is not such a list", "a list of numbers, equally long for every node"
                 remedy = "if features are several attributes, name them: features=[...]"

@@ -8,6 +8,7 @@ default says so in the notes of the graph.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, TypedDict, get_type_hints
 
 from graphveil.errors import InputError
@@ -79,6 +80,7 @@ def declaration_of(
     columns: bool = False,
     binary: bool = False,
     directed: bool = False,
+    given: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Declaration, tuple[str, ...]]:
     """Return what a caller declared, and one note for each default.
 
@@ -88,6 +90,7 @@ def declaration_of(
         facts: the keywords of `Declared`, or, with `columns`, of `DeclaredColumns`.
         binary: whether the features have the type bool.
         directed: whether edges have a direction unless something else is declared.
+        given: names of columns that the call gives by itself, and the caller does not.
 
     Raises:
         InputError: a fact is unknown, wrong, said twice or not declared; shows the line that declares it.
@@ -97,7 +100,7 @@ def declaration_of(
     require_known(facts, keywords, where, "unknown argument")
     notes: tuple[str, ...] = ()
     if schema is not None:
-        facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
+        facts = {**_facts_of(schema, {**facts, **given}, where, columns=columns), **facts}
     else:
         filled: dict[str, object] = {"directed": directed, **facts}
         if "private" not in facts:
@@ -109,7 +112,7 @@ def declaration_of(
             notes += ("range 0 to 1: the features have the type bool",)
         _require(call, filled)
         facts = filled
-    return parse_declaration({key: _plain(key, value) for key, value in facts.items()}, where), notes
+    return parse_declaration({key: _plain(key, value) for key, value in {**facts, **given}.items()}, where), notes
 
 
 def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, columns: bool) -> dict[str, object]:

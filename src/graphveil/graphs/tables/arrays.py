@@ -27,16 +27,30 @@ _NUMBERS = "biuf"
 _FINITE = float(np.finfo(np.float32).max)
 
 
-def array_of(value: object) -> np.ndarray:
-    """Return a tensor, array or list as a NumPy array; tensors on an accelerator are copied."""
+def array_of(value: object, where: str) -> np.ndarray:
+    """Return a tensor, array or list as a NumPy array; tensors on an accelerator are copied.
+
+    Args:
+        where: what a refusal calls it.
+
+    Raises:
+        DataError: it is sparse, or a list of lists of different lengths.
+    """
     tensor: Any = value
+    # Never made dense here: n nodes would be n * n numbers.
+    if sparse.issparse(value) or "sparse" in str(getattr(tensor, "layout", "")):
+        raise DataError("is sparse", where=where, allowed="a dense array, tensor or list")
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         # NumPy has no bfloat16; float32 holds each of its numbers exactly.
         tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
         array: np.ndarray = tensor.numpy()
         return array
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        allowed = "an array, tensor or list, all rows equally long"
+        raise DataError("is no array", where=where, allowed=allowed) from error
 
 
 def rows_of(value: object) -> sparse.csr_matrix | None:
@@ -63,7 +77,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
         declared: range, and whether values outside it are clipped.
     """
     rows = None if x is None else rows_of(x)
-    matrix: Any = rows if rows is not None else array_of(x)
+    matrix: Any = rows if rows is not None else array_of(x, "x")
     if matrix.ndim != 2 or matrix.dtype.kind not in _NUMBERS:
         actual = f"shape {matrix.shape}" if matrix.ndim != 2 else f"type {matrix.dtype}"
         raise DataError(f"has {actual}", where="x", allowed="a matrix of numbers [n, d], dense or sparse")
@@ -103,7 +117,7 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)
-    array = array_of(y)
+    array = array_of(y, "y")
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "biuOU":
         array = array[:, 0]
     if array.ndim == 2 and array.dtype.kind in _NUMBERS:
@@ -132,7 +146,7 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
 
 def read_ends(edge_index: object) -> np.ndarray:
     """Return edges as whole numbers [2, E]; DataError for another shape or type."""
-    ends = array_of(edge_index)
+    ends = array_of(edge_index, "edge_index")
     if ends.size == 0 and ends.ndim == 2 and ends.shape[0] == 2:
         return ends.astype(np.int64)
     if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
@@ -151,7 +165,7 @@ def read_masks(masks: Mapping[str, object]) -> dict[Mask, np.ndarray]:
     for name in MASKS:
         if masks.get(name) is None:
             continue
-        mask = array_of(masks[name])
+        mask = array_of(masks[name], name)
         if mask.ndim == 2:
             remedy = f"choose one: data.{name} = data.{name}[:, 0]"
             raise DataError(f"{name} holds {mask.shape[1]} splits", where="masks", remedy=remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -154,6 +154,9 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     if ids is None:
         return None
     listed = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(listed, str) or not isinstance(listed, Collection):
+        what = f"{type(ids).__name__} in place of a list"
+        raise DataError(what, where="graph.ids", allowed="texts and whole numbers, in row order")
     # Texts pass as they are: asking each of a million what it is takes longer than reading them.
     names = tuple(listed) if set(map(type, listed)) <= {str} else tuple(map(_name, listed))
     if len(names) != nodes:
