@@ -136,6 +136,8 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_paid(name: str) ->
     with pytest.raises(InputError, match="backbone: it cannot read rows of"):
         method.fit(case.graph, randomness=SeededRandomness(1))
     assert method.ledger.spends == ()
+    with pytest.raises(InputError, match=r"backbone: it is .*Linear.*; allowed: an instance of a torch.nn.Module"):
+        case.build(backbone=nn.Linear).fit(case.graph, randomness=SeededRandomness(1))
 
 
 def test_whoever_is_given_a_start_says_what_that_leans_on(tmp_path: Path) -> None:
@@ -159,9 +161,17 @@ def test_private_edges_are_not_handed_to_a_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "message"), [(rows(20), "BatchNorm1d"), (nn.Sequential(nn.Linear(20, 9)), "2 rows gave scores")]
+    ("module", "message"),
+    [
+        (rows(20), "BatchNorm1d"),
+        (nn.Sequential(nn.Linear(20, 9)), "2 rows gave scores"),
+        (nn.Linear(3, C), "backbone: it cannot read rows of 20 numbers"),
+        (nn.Linear, r"backbone: it is .*; allowed: an instance of a torch.nn.Module"),
+    ],
 )
-def test_a_module_that_mixes_rows_is_refused_before_anything_is_paid(module: nn.Module, message: str) -> None:
+def test_a_module_that_mixes_rows_or_does_not_fit_is_refused_before_anything_is_paid(
+    module: nn.Module, message: str
+) -> None:
     method, graph = DPMLP(epsilon=4.0, delta=0.01, backbone=module), made.graph(20)
     with pytest.raises(InputError, match=message):
         method.fit(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(1))

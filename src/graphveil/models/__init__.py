@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from graphveil.models.networks.own import Links as Links
     from graphveil.models.networks.own import OwnBackbone as OwnBackbone
     from graphveil.models.networks.own import as_rows as as_rows
+    from graphveil.models.networks.own import reading_rows as reading_rows
+    from graphveil.models.networks.own import require_module as require_module
     from graphveil.models.networks.own import require_scores as require_scores
     from graphveil.models.networks.own import require_weights as require_weights
     from graphveil.models.networks.perceptrons import Encoder as Encoder

@@ -63,7 +63,8 @@ def require_whole(low: int, high: int | None = None, where: str | None = None, /
 def require_choice(allowed: Collection[str], where: str | None = None, /, **named: object) -> None:
     """Raise InputError for what is none of the texts allowed."""
     for name, value in named.items():
-        if value not in allowed:
+        # Of a list or a table the question alone would be an error: they cannot be hashed.
+        if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} is {value!r}", where=where, allowed=", ".join(allowed))
 
 

@@ -98,13 +98,16 @@ class PooledReleasedOptions(ReleasedOptions, total=False):
 
 
 def require_device(device: str) -> None:
-    """Refuse a device that torch does not find, with InputError."""
+    """Refuse a device that torch does not find, or that is no text (a `torch.device`), with InputError."""
+    allowed = "cpu, or cuda where torch finds a GPU"
+    if not isinstance(device, str):
+        raise InputError(f"device is {device!r}", allowed=f"a text: {allowed}")
     if device == "cpu":
         return
     import torch
 
     if not (device.startswith("cuda") and torch.cuda.is_available()):
-        raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+        raise InputError(f"device {device!r} is not available", allowed=allowed)
     if find_spec("triton") is None:
         raise InputError("the kernels of a GPU need Triton, which is not installed", remedy="pip install triton")
 

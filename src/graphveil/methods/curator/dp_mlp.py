@@ -164,8 +164,8 @@ class DPMLP(FittedEstimator[FittedCurator]):
             # The closed form of gradient norms holds for plain linear layers: others cannot be clipped row by row.
             linear_layers(network)
             # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
-            refuse_mixed_rows(network.train(), schema.dimension)
-            with torch.no_grad():
+            with torch.no_grad(), models.reading_rows(schema.dimension):
+                refuse_mixed_rows(network.train(), schema.dimension)
                 scores = network.eval()(torch.zeros(2, schema.dimension, device=device_of(network)))
             expected = 2, len(schema.classes)
             if tuple(scores.shape) != expected:
@@ -283,6 +283,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
         if self.backbone is not None:
             # The user's module is the public start of every run: training it in place would start the next from
             # private data.
+            models.require_module(self.backbone)
             return copy.deepcopy(self.backbone).to(self.settings.device)
         settings, open_training = self.settings, self.privacy.public
         perceptron: models.Encoder = build_seeded(

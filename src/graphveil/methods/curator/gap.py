@@ -38,6 +38,7 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Expect, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
 from graphveil.models.names import encoder_size, hop_classifier_size, pair_attention_size
+from graphveil.privacy import require_budget
 from graphveil.runtime.late import Tensor, nn, torch
 
 
@@ -125,6 +126,7 @@ class GAP(StagedEstimator):
     unsaid: ClassVar[Mapping[str, Any]] = {**UNPOOLED, "scaling": "published"}
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GapOptions]) -> None:
+        require_budget("epsilon", epsilon, "no privacy")  # before settings are chosen by it
         if unit == "node" and settings.get("scaling") == "standard":
             raise InputError(
                 "scaling standard with unit node: a mean of rows would carry each node's own row to all others",

@@ -42,7 +42,7 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
 from graphveil.models.names import encoder_size, vote_head_size
-from graphveil.privacy import Randomness
+from graphveil.privacy import Randomness, require_budget
 from graphveil.runtime.late import nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -115,6 +115,7 @@ class NodeSums(StagedEstimator):
     derived = ("hops", "share_hops", "passes", "least_steps")
 
     def __init__(self, *, epsilon: float, unit: str = "node", **settings: Unpack[StagedOptions]) -> None:
+        require_budget("epsilon", epsilon, "no privacy")  # before settings are chosen by it
         if unit != "node":
             raise InputError(
                 f"unit {unit!r} does not apply to {self.kind}",

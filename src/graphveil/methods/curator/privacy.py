@@ -135,6 +135,11 @@ class CuratorPrivacy:
         if self.relationships is not None and self.unit != "k-edges":
             raise InputError(f"relationships does not apply to unit {self.unit or 'edge'}", allowed="with unit k-edges")
         # A law for the number of trials is paid for out of a budget, and here there is none.
+        if not isinstance(self.tuning, RepeatAndSelect | None):
+            raise InputError(
+                f"tuning is {self.tuning!r}",
+                allowed="a graphveil.privacy.accounting.selection.RepeatAndSelect, or None",
+            )
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
 

@@ -100,6 +100,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
             raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")
         require_device(device)
+        NUMBERS["seed"].require(seed=seed)
         self.reading, self.rounds, self.blocks, self.seed, self.device = reading, rounds, blocks, seed, device
         self.account = Account(self.links.declare(self.privacy.open_ledger()))
         self.released: LinkReports | None = None

@@ -27,7 +27,7 @@ from graphveil.methods.base.network.start import Reader, read_start, require_sta
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports, Topology, require_servable, topology_of
-from graphveil.methods.base.settings import require_device
+from graphveil.methods.base.settings import NUMBERS, require_device
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from, stored_probabilities
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
@@ -162,6 +162,9 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
+        for name, text in (("question", question), ("statistics", statistics)):
+            if not isinstance(text, str | None):
+                raise InputError(f"{name} is a {type(text).__name__}", allowed="a text, as the command takes it")
         self.privacy = LocalPrivacy(None, epsilon_y)
         if question is not None or epsilon_x is not None:
             # A question that is not set is asked for where the columns are known.
@@ -169,6 +172,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         elif statistics is not None:
             raise InputError("statistics of answers without a question", allowed="question=COLUMN=VALUE")
         require_device(device)
+        NUMBERS["seed"].require(seed=seed)
         require_choice(RULES, rule=rule)
         require_start(start)
         if start is not None and rule != "pool":

@@ -15,6 +15,7 @@ Markov chain to have converged (`edges` = "mcmc" is the paper's, with one joint 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import fields, replace
 from typing import Any, Self, Unpack
 
@@ -119,7 +120,10 @@ class HeteroRR(Publisher):
         self.privacy = ReleasePrivacy(
             epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share
         )
-        self._scores_file = scores if isinstance(scores, str) else None
+        if not isinstance(scores, Scores | str | os.PathLike | None):
+            allowed = "a text file, or the Scores of methods.release.scores, such as declared_scores([...])"
+            raise InputError(f"scores is a {type(scores).__name__}", allowed=allowed)
+        self._scores_file = None if scores is None or isinstance(scores, Scores) else os.fspath(scores)
         if isinstance(scores, Scores):
             self.privacy = replace(self.privacy, scores=scores)
         elif scores is not None and features != "feature-rr":

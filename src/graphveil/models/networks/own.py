@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -84,6 +86,12 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
     return replace(inputs, matrix=rows, p=None, hops=0, offset=None, mean=None, scale=1.0, answered=None)
 
 
+def require_module(backbone: object) -> None:
+    """Refuse a backbone that is no module: a class in place of an instance, a function, the name of a network."""
+    if not isinstance(backbone, nn.Module):
+        raise InputError(f"it is {backbone!r}", where="backbone", allowed="an instance of a torch.nn.Module")
+
+
 def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:
     """Refuse a module that does not give one score for each class, by public zeros; looks at no data. Raises InputError
     where it asks for edges where there are none, has no weights to train, fails on rows of that width, or gives other
@@ -93,6 +101,7 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
         dimension: d, columns of the rows that it will read.
         edges: whether there are any that it may ask for.
     """
+    require_module(module)
     if asks_for(module) and not edges:
         raise InputError(
             f"forward names {', '.join(asks_for(module))}", where="backbone", allowed="rows alone: no edge is published"
@@ -101,16 +110,24 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
         raise InputError("it has no weights to train", where="backbone")
     own = OwnBackbone(module).eval()
     links = Links(torch.tensor([[0, 1], [1, 0]]))
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        try:
-            scores = own.rest(torch.zeros(2, dimension), links)
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise InputError(
-                f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"
-            ) from error
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), reading_rows(dimension):
+        scores = own.rest(torch.zeros(2, dimension), links)
     if not isinstance(scores, Tensor) or tuple(scores.shape) != (2, classes):
         shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
         raise InputError(f"2 rows gave scores {shape}", where="backbone", allowed=f"(2, {classes})")
+
+
+@contextmanager
+def reading_rows(dimension: int) -> Iterator[None]:
+    """While the block runs, what a user's module raises is its refusal of rows of that width, with InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # code of a user's own may raise anything
+        raise InputError(
+            f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"
+        ) from error
 
 
 def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:

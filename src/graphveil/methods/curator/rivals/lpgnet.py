@@ -29,6 +29,7 @@ from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
+from graphveil.privacy import require_budget
 from graphveil.runtime.late import Tensor, nn, torch
 
 
@@ -81,6 +82,7 @@ class LPGNet(StagedEstimator):
     derived = ("hops", "least_steps")
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
+        require_budget("epsilon", epsilon, "no privacy")  # before settings are chosen by it
         if settings.get("hops") is None:
             # In the mean of five graphs one count gains 0.5 points at epsilon 1, and three gain 1.3 at 45.
             settings["hops"] = sums_by(epsilon, unit, under_noise=1, without=3)

@@ -25,7 +25,7 @@ from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
-from graphveil.methods.base.settings import require_device
+from graphveil.methods.base.settings import NUMBERS, require_device
 from graphveil.methods.base.storage import Stored, schema_facts, schema_from, stored_probabilities
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
@@ -72,7 +72,8 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
         require_device(device)
-        if math.isinf(epsilon_a):
+        NUMBERS["seed"].require(seed=seed)
+        if epsilon_a == math.inf:
             raise InputError("epsilon_a is inf: all edges are public", remedy="train gcn, which takes them as they are")
         self._curator = HeteroRR(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
         self.seed, self.device = seed, device
