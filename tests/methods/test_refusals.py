@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -241,6 +242,41 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
 def test_misuse_is_refused_before_anything_is_read(call: Callable[[], object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    "name", ["lpgnn", "answer-pool", "links", "class-sums", "gap", "dp-mlp", "heterorr", "class-counts"]
+)
+def test_what_is_no_split_or_source_of_noise_is_refused_before_anything_is_paid(name: str) -> None:
+    graph = made.graph()
+    split = made.split_of(graph)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"split": "random"}, "split: is a str; allowed: a graphveil.graphs.Split"),
+        ({"split": replace(split, val=split.train)}, "split: a node is in two parts"),
+        ({"split": replace(split, test=split.test.numpy())}, "split: test is ndarray; allowed: a torch tensor of bool"),
+        ({"split": replace(split, val=split.val[1:])}, r"split: val is torch.bool \[59\]"),
+        ({"randomness": 3}, r"randomness is 3; allowed: a source of graphveil.privacy: SecureRandomness"),
+        ({"randomness": SeededRandomness}, "randomness is .*; allowed: a source"),
+        ({"progress": 3}, "progress is 3; allowed: a function"),
+        ({"engine": "ray"}, "engine"),
+    ]
+    for how, says in wrong:
+        method = built(METHODS[name], {})
+        with pytest.raises(InputError, match=says):
+            method.fit(graph, **{"split": split, "randomness": SeededRandomness(1), **how})
+        assert method.ledger.spends == ()
+
+
+def test_who_people_are_is_said_in_two_words() -> None:
+    graph = made.graph()
+    method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2).fit(graph, randomness=SeededRandomness(1))
+    for how, says in (
+        ({"people": "sme"}, "people is 'sme'; allowed: same, other"),
+        ({"reports": 3}, "reports is a int; allowed: what randomize returned"),
+        ({"randomness": 3}, "randomness is 3; allowed"),
+    ):
+        with pytest.raises(InputError, match=says):
+            method.predict(graph, **how)
 
 
 def run_of(**options: Any) -> object:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.source.randomness import Randomness as Randomness
     from graphveil.privacy.source.randomness import SecureRandomness as SecureRandomness
     from graphveil.privacy.source.randomness import SeededRandomness as SeededRandomness
+    from graphveil.privacy.source.randomness import require_randomness as require_randomness
     from graphveil.privacy.statement.assumption import Assumption as Assumption
     from graphveil.privacy.statement.assumption import assume as assume
     from graphveil.privacy.statement.guarantee import Guarantee as Guarantee

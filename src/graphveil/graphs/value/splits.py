@@ -24,6 +24,22 @@ class Split:
     test: Tensor
 
 
+def require_split(split: Split, nodes: int) -> None:
+    """Refuse with InputError what is no split of n nodes: anything else, masks of another type or shape, or a node in
+    two parts, which would be counted twice where each part pays for itself.
+    """
+    if not isinstance(split, Split):
+        allowed = "a graphveil.graphs.Split, as random_split makes"
+        raise InputError(f"is a {type(split).__name__}", where="split", allowed=allowed)
+    masks = {"train": split.train, "val": split.val, "test": split.test}
+    for name, mask in masks.items():
+        if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool or tuple(mask.shape) != (nodes,):
+            form = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, torch.Tensor) else type(mask).__name__
+            raise InputError(f"{name} is {form}", where="split", allowed=f"a torch tensor of bool [{nodes}]")
+    if bool((split.train & split.val | split.train & split.test | split.val & split.test).any()):
+        raise InputError("a node is in two parts", where="split", allowed="masks that share no node")
+
+
 def known_labels(graph: Graph) -> Tensor:
     """Return whose label is known, bool [n]. Who reported a label is declared public, the label is not."""
     y = graph.y

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs import Split, as_graph, random_split
+from graphveil.graphs import Split, as_graph, random_split, require_split
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
@@ -34,12 +34,14 @@ from graphveil.methods.base.parameters import (
     not_fitted,
     notebook_page,
     parameters_of,
+    require_call,
+    require_identity,
     require_parameters,
     would_ask_again,
 )
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.storage import Stored, ledger_of, read_method, restoring, save_method, without_answers
-from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness, require_randomness
 from graphveil.runtime.late import Tensor, nn
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -188,8 +190,11 @@ class Estimator:
             self.require_blocks()
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
+        require_randomness(source)
+        require_call(progress, engine)
         how: dict[str, Any] = {"randomness": source, "progress": progress}
-        nodes = split or random_split(graph, self.seed)
+        nodes = random_split(graph, self.seed) if split is None else split
+        require_split(nodes, int(graph.num_nodes))
         collected = self.collect(graph, split=nodes, **how, **_on(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
         self.train(collected, **how, **_on(engine, self.trains_by_blocks))
@@ -218,13 +223,9 @@ class Estimator:
                 raise not_fitted(error) from None
         # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
         identity = {name: value for name, value in who.items() if value is not None}
-        for name in identity:
-            if name not in self.says_who:
-                raise InputError(
-                    f"{name} does not apply to {self.name}",
-                    where="predict",
-                    allowed=", ".join(self.says_who) or "the people of the training alone, or another graph",
-                )
+        require_identity(identity, self.says_who, self.name)
+        if randomness is not None:
+            require_randomness(randomness)
         if engine != LOCAL:
             self.require_predictions()
         how = {"randomness": randomness, **identity, **_on(engine, self.predicts_by_blocks)}

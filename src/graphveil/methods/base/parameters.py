@@ -7,7 +7,7 @@ typed dictionary, and at run time its keys stand in the signature with the defau
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import wraps
 from html import escape
@@ -84,6 +84,29 @@ def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
             )
         if name not in parameters:
             raise InputError(f"setting {name!r} is not known", where=kind.__name__, allowed=", ".join(parameters))
+
+
+def require_call(progress: object, engine: object) -> None:
+    """Refuse a callback that cannot be called, and an engine that is none: before anything is paid."""
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}", allowed="a function that takes one event, or None")
+    if isinstance(engine, type) or not hasattr(engine, "map_blocks"):
+        allowed = "an engine of graphveil.engine: LOCAL, LocalEngine(...) or RayEngine(...)"
+        raise InputError(f"engine is {engine!r}", allowed=allowed)
+
+
+def require_identity(identity: Mapping[str, object], says_who: Sequence[str], name: str) -> None:
+    """Refuse what is said of the people of a graph to predict where it says nothing, or by another word.
+
+    Args:
+        says_who, name: of the method.
+    """
+    for key, value in identity.items():
+        if key not in says_who:
+            allowed = ", ".join(says_who) or "the people of the training alone, or another graph"
+            raise InputError(f"{key} does not apply to {name}", where="predict", allowed=allowed)
+        if key == "people" and value not in ("same", "other"):
+            raise InputError(f"people is {value!r}", where="predict", allowed="same, other, or leave it out")
 
 
 def parameters_of(kind: type) -> Mapping[str, inspect.Parameter]:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
+from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, require_split, validate
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.estimator import F, FittedEstimator
@@ -29,7 +29,7 @@ from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, require_randomness
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import ProgressCallback
@@ -229,10 +229,16 @@ class ListsEstimator(FittedEstimator[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside what was declared; what was paid stays paid.
         """
+
+        def check() -> None:
+            self.require_served(graph)
+            require_split(split, int(graph.num_nodes))
+            require_randomness(randomness)
+
         return self.account.collect(
             spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes)),
             lambda: randomize_graph(graph, split, self.privacy, self.links, randomness=randomness, engine=engine),
-            check=lambda: self.require_served(graph),
+            check=check,
         )
 
     @abstractmethod

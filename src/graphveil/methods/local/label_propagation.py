@@ -20,7 +20,7 @@ from graphveil.aggregation.shared import quick_width
 from graphveil.aggregation.sparse import walk_coefficients
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.graphs import Graph, GraphSchema, Split, require_split
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
@@ -34,7 +34,7 @@ from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.models.labels.label_prior import Channel
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, require_randomness
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -199,6 +199,8 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         """Return everybody's report: labels of some, answers of the others where a question is asked."""
         if not isinstance(self.privacy, QuestionPrivacy):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
+        require_split(split, int(graph.num_nodes))
+        require_randomness(randomness)
         privacy = self.privacy
         return self.account.collect(
             self.priced(graph),

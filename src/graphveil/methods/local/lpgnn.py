@@ -255,7 +255,7 @@ class LPGNN(ReportsEstimator[Fitted]):
             features, offset = graph.x, 0.0
         else:
             collect = partial(self._sent, graph, topology, randomness, people, engine)
-            sent = self._handed_in(graph, reports) if reports else collect()
+            sent = self._handed_in(graph, reports) if reports is not None else collect()
             features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
         smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported, self.settings)
         options = {**self._built(fitted.schema), "reported": reported, "engine": engine}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.graphs import Graph, Split
+from graphveil.graphs import Graph, Split, require_split
 from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
@@ -18,7 +18,7 @@ from graphveil.methods.base.people.released import (
     require_matching,
     topology_of,
 )
-from graphveil.privacy import Guarantee, Randomness, Spend
+from graphveil.privacy import Guarantee, Randomness, Spend, require_randomness
 from graphveil.runtime.progress import ProgressCallback
 
 
@@ -43,6 +43,8 @@ class ReportsEstimator(FittedEstimator[F], ABC):
 
         def check() -> None:
             self.require_served(graph)
+            require_split(split, int(graph.num_nodes))
+            require_randomness(randomness)
             self.require_reached(graph, split)
 
         return self.account.collect(

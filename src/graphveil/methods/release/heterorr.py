@@ -22,7 +22,7 @@ from typing import Any, Self, Unpack
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.files.reading import read_scores
-from graphveil.graphs import Graph, GraphSchema, Release, Split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
@@ -53,7 +53,7 @@ from graphveil.methods.release.published import (
 )
 from graphveil.methods.release.publisher import Publisher
 from graphveil.methods.release.scores import Scores, declared_scores
-from graphveil.privacy import Guarantee, Randomness, SeededRandomness
+from graphveil.privacy import Guarantee, Randomness, SeededRandomness, require_randomness
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
@@ -160,6 +160,9 @@ class HeteroRR(Publisher):
             InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
                 values outside what was declared; or another engine than `LOCAL` with nothing to work on by blocks.
         """
+        require_randomness(randomness)
+        if split is not None:
+            require_split(split, int(graph.num_nodes))
         if engine != LOCAL and not self.privacy.by_blocks:
             raise not_by_blocks(method)
         # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.

@@ -49,6 +49,17 @@ class Randomness(Protocol):
         """`count` uniform bytes."""
 
 
+def require_randomness(randomness: object) -> None:
+    """Refuse with InputError what is no source of noise: a number, a class, a generator of NumPy or torch."""
+    methods = ("uint64", "bytes", "void")
+    if isinstance(randomness, type) or not all(hasattr(randomness, name) for name in methods):
+        raise InputError(
+            f"randomness is {randomness!r}",
+            allowed="a source of graphveil.privacy: SecureRandomness(), or SeededRandomness(seed), which voids the "
+            "guarantee",
+        )
+
+
 class Stream:
     """The words of one key in order."""
 

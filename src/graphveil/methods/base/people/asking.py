@@ -149,6 +149,8 @@ def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping
 
 def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, name: str) -> None:
     """Refuse reports that were handed in for a prediction and cannot be those of its people."""
+    if not isinstance(reports, LocalReports):
+        raise InputError(f"reports is a {type(reports).__name__}", where=name, allowed="what randomize returned")
     actual = reports.privacy.features(reports.schema)
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
     if actual != mechanism or reports.features is None:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Release, Split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
 from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
@@ -107,6 +107,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
         origin: Release | None = released.get("release")
         if origin is None or origin.counts is None:
             raise InputError("no counts were released", where="fit_released", remedy="call release first")
+        require_split(split, int(released.num_nodes))
         schema, rate = released.schema, count_noise(edge_price(origin)).rate
         if origin.counts.counts.shape != (int(released.num_nodes), len(schema.classes)):
             raise InputError(f"counts are {tuple(origin.counts.counts.shape)}", where="fit_released")
