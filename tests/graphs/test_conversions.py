@@ -182,6 +182,12 @@ def test_masks_ids_and_known_edges_come_along():
         assert words in notes
 
 
+def test_an_attribute_of_a_users_own_is_no_release_and_no_image() -> None:
+    """Reports on a release are free: the date of a data set must not make them so."""
+    graph = from_pyg(data(release="2026-01", image="cat.png"), **RANGE)
+    assert graph.get("release") is None and graph.get("image") is None
+
+
 REFUSED = {
     "x missing": ({"x": None}, "from_pyg: data has no x"),
     "edges missing": ({"edge_index": None}, "data has no edge_index"),

@@ -34,7 +34,8 @@ from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes, names_of
 from graphveil.graphs.value.edges import merge_edges
-from graphveil.graphs.value.parts import MASKS, Graph, GraphParts
+from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, ImageShape
+from graphveil.graphs.value.release import Release
 from graphveil.graphs.value.schema import GraphSchema, with_edges
 from graphveil.graphs.value.value import graph_of, parts_of
 from graphveil.runtime.late import sparse
@@ -98,7 +99,13 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     if members is not None:
         members = array_of(members, "private_nodes")
         check_private_nodes(members, x.shape[0])
-    extras = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
+    # Other attributes of these names, such as the date of a data set, are a user's own.
+    release, image = getattr(data, "release", None), getattr(data, "image", None)
+    extras: dict[str, Any] = {
+        "ids": getattr(data, "ids", None),
+        "release": release if isinstance(release, Release) else None,
+        "image": image if isinstance(image, ImageShape) else None,
+    }
     if (public is not None or members is not None) and extras["release"] is None:
         final = final.derived(private=with_edges(final.private))
     parts = GraphParts(x, edge_index, y, final, masks, public_edges=public, private_nodes=members, **extras)

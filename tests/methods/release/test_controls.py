@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
-from graphveil.methods.registry import METHODS, require_trainable
+from graphveil.methods.registry import METHODS, build_method, require_trainable
 from graphveil.methods.release.controls import random_in_place, release_controls_of, release_notes
 from graphveil.methods.release.structure import (
     WEDGES,
@@ -108,6 +108,18 @@ def test_what_would_protect_again_or_did_not_publish_is_refused(name: str) -> No
         experiment.run(name, released(), settings={}, randomness=SecureRandomness())
     for served in ("gcn", "heterorr"):
         require_trainable(METHODS[served], released())
+
+
+@pytest.mark.parametrize("name", ["links", "solitude", "class-sums", "node-sums", "dp-mlp"])
+def test_a_class_protects_no_release_again_either(name: str) -> None:
+    """Its guarantee would be of the release's numbers, and tell neither the release's price nor that it is void."""
+    method = build_method(name, {}, classes=3)
+    with pytest.raises(InputError, match=f"the graph is a release: {name} would protect data that is already public"):
+        method.fit(released())
+    assert method.ledger.spends == ()
+    again = HeteroRR(epsilon_x=1.0, epsilon_a=1.0)
+    with pytest.raises(InputError, match="the graph is a release: heterorr would protect"):
+        again.release(released(), randomness=SecureRandomness())
 
 
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:

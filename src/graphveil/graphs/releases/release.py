@@ -53,10 +53,13 @@ def write_release(
         page: that of card.html, if there is to be one. Neither is hashed: cards are written anew.
 
     Raises:
-        InputError: the folder is already there, or nodes have several labels.
+        InputError: the folder is already there, nodes have several labels, or nobody released the graph.
     """
     from graphveil.graphs.releases import croissant
 
+    if not isinstance(release, Release):
+        remedy = "publish it with graphveil.HeteroRR or ClassCounts, and write what their release returns"
+        raise InputError(f"release is a {type(release).__name__}", where="write_release", remedy=remedy)
     folder = Path(path)
     with new_graph_folder(folder) as inside:
         write_graph(released, inside, format="parquet", release=True)

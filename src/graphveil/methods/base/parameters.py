@@ -15,6 +15,7 @@ from textwrap import wrap
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.parts import Graph
 from graphveil.runtime.late import LateModule
 
 _ARGS = "    Args:"
@@ -93,6 +94,17 @@ def require_call(progress: object, engine: object) -> None:
     if isinstance(engine, type) or not hasattr(engine, "map_blocks"):
         allowed = "an engine of graphveil.engine: LOCAL, LocalEngine(...) or RayEngine(...)"
         raise InputError(f"engine is {engine!r}", allowed=allowed)
+
+
+def require_unreleased(graph: Graph, name: str) -> None:
+    """Refuse to protect again what is published: the release has its price, and this guarantee would not tell it."""
+    if getattr(graph, "release", None) is not None:
+        raise InputError(
+            f"the graph is a release: {name} would protect data that is already public",
+            where=graph.schema.name,
+            allowed="fit_released of the method that made it, lpgnn, label-pool, label-propagation, or a network of "
+            "methods.baseline",
+        )
 
 
 def require_identity(identity: Mapping[str, object], says_who: Sequence[str], name: str) -> None:

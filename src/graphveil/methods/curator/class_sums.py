@@ -37,6 +37,7 @@ from graphveil.methods.base.network.network import (
 )
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
+from graphveil.methods.base.parameters import require_unreleased
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.storage import (
     Stored,
@@ -199,6 +200,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             BudgetError: when this publication has already been made, before anything is read.
             InputError: for a unit that does not fit the graph, or an unknown label.
         """
+        require_unreleased(graph, self.name)
         require_split(split, int(graph.num_nodes))
         require_randomness(randomness)
         schema, columns = graph.schema, len(graph.schema.classes)

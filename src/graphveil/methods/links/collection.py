@@ -21,6 +21,7 @@ from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.parameters import require_unreleased
 from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
@@ -231,6 +232,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         """
 
         def check() -> None:
+            require_unreleased(graph, self.name)
             self.require_served(graph)
             require_split(split, int(graph.num_nodes))
             require_randomness(randomness)

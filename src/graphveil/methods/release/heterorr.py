@@ -22,12 +22,12 @@ from typing import Any, Self, Unpack
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.files.reading import read_scores
-from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, as_graph, require_split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.parameters import not_by_blocks
+from graphveil.methods.base.parameters import not_by_blocks, require_unreleased
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, PooledReleasedOptions, ReleasedOptions
@@ -160,6 +160,7 @@ class HeteroRR(Publisher):
             InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
                 values outside what was declared; or another engine than `LOCAL` with nothing to work on by blocks.
         """
+        require_unreleased(graph, method)
         require_randomness(randomness)
         if split is not None:
             require_split(split, int(graph.num_nodes))
@@ -214,17 +215,20 @@ class HeteroRR(Publisher):
     # ---- anybody ----
 
     def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
-        """Train on a released graph; may be called again and again at no privacy cost.
+        """Train on a released graph; may be called again and again at no privacy cost. Guarantee and ledger are then
+        the release's, whatever epsilons this method was built with: they would make a release of its own.
 
         Raises:
             InputError: for a graph that nobody released.
             BudgetError: another release than the one that was paid for, and no budget for two.
         """
+        released = as_graph(released)
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
         if origin.counts is not None:
             raise InputError("counts were released, and no edges", where="fit_released", remedy="train class-counts")
+        require_split(split, int(released.num_nodes))
         self.account.adopt(release_digest(released), origin.ledger)
         # As it was released, whatever this one would have spent.
         self.network = self._built(noisy="features" in origin.settings)

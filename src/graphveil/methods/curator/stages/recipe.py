@@ -20,6 +20,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split, require_split
 from graphveil.methods.base.estimator import FittedEstimator
+from graphveil.methods.base.parameters import require_unreleased
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
 from graphveil.methods.base.storage import (
@@ -137,6 +138,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes, or noise that does not fit the unit.
         """
+        require_unreleased(graph, self.name)
         require_split(split, int(graph.num_nodes))
         require_randomness(randomness)
         schema, networks, history = graph.schema, self._fresh(graph.schema), list[Epoch]()

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, as_graph, require_split
 from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
@@ -98,12 +98,14 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     # ---- anybody ----
 
     def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
-        """Read a released graph; may be called again and again at no privacy cost.
+        """Read a released graph; may be called again and again at no privacy cost. Guarantee and ledger are then the
+        release's, whatever epsilon this method was built with: it would make a release of its own.
 
         Raises:
             InputError: for a graph that nobody released, or without counts for each of its nodes.
             BudgetError: another release than the one that was paid for, and no budget for two.
         """
+        released = as_graph(released)
         origin: Release | None = released.get("release")
         if origin is None or origin.counts is None:
             raise InputError("no counts were released", where="fit_released", remedy="call release first")
