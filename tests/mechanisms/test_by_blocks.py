@@ -112,3 +112,16 @@ def test_a_codebook_belongs_to_a_person_and_public_data_are_sent_as_they_are() -
     values, classes = torch.rand(MANY, 3), torch.zeros(MANY, dtype=torch.int64)
     assert randomize_by_blocks(Public(dimension=3), values, randomness=Untouched()) is values
     assert randomize_by_blocks(PublicLabels(classes=2), classes, randomness=Untouched()).labels is classes
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "values"),
+    [
+        (MultiBit(epsilon=1.0, dimension=2), torch.zeros(3, 2)),
+        (PrivUnit(epsilon=1.0, dimension=2), torch.full((3, 2), 0.5)),
+        (RandomizedResponse(epsilon=1.0, classes=3), torch.tensor([0, 1, 2])),
+    ],
+)
+def test_a_number_is_no_source_of_noise(mechanism: Any, values: Tensor) -> None:
+    with pytest.raises(InputError, match="randomness is 3; allowed: a source"):
+        mechanism.randomize(values, randomness=3)

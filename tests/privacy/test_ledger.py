@@ -86,6 +86,7 @@ def test_an_infinite_budget_declares_a_unit_unprotected() -> None:
         lambda: Spend("a", "b", "c", {"list": [1]}, 1.0),  # type: ignore[dict-item]
         lambda: Ledger((Budget("a", 1.0), Budget("a", 2.0))),
         lambda: Ledger(()),
+        *(lambda budgets=budgets: Ledger.open(budgets) for budgets in (None, {}, {"a": 1.0}, {"a": (1.0,)})),
     ],
 )
 def test_invalid_entries_are_refused(make: Any) -> None:

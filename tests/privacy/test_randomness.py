@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from scipy import stats
 
 from graphveil.errors import InputError
-from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness, require_randomness
 from tests.waiting import in_threads
 
 FORKS = """
@@ -148,3 +149,11 @@ def test_counts_and_seeds_are_checked() -> None:
     for seed in (1.5, "1", None, True):
         with pytest.raises(InputError, match="seed"):
             SeededRandomness(seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", [3, None, np.random.default_rng(0), SecureRandomness])
+def test_what_is_no_source_of_noise_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match=r"randomness is .*; allowed: a source of graphveil.privacy: Secure"):
+        require_randomness(source)
+    for mine in (SecureRandomness(), SeededRandomness(1)):
+        require_randomness(mine)

@@ -132,8 +132,15 @@ class Ledger:
 
     @classmethod
     def open(cls, budgets: Mapping[str, tuple[float, float]]) -> Ledger:
-        """An empty ledger with the budgets {unit: (epsilon, delta)}."""
-        return cls(tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items()))
+        """An empty ledger with the budgets {unit: (epsilon, delta)}; InputError for anything else."""
+        try:
+            limits = tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items())
+        except InputError:
+            raise
+        except (AttributeError, TypeError, ValueError) as error:
+            allowed = 'a pair for each unit, such as {"features": (1.0, 0.0)}'
+            raise InputError(f"budgets are {budgets!r}", where="ledger", allowed=allowed) from error
+        return cls(limits)
 
     def spend(self, *spends: Spend) -> Ledger:
         """The ledger after a step made of `spends`, which is checked whole; the ledger at hand stays the old one.

@@ -21,7 +21,7 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, require_randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
 
@@ -105,6 +105,7 @@ class CategoryMechanism(ABC, Generic[Reports]):
         Args:
             labels: integer classes [n], each in 0..classes-1.
         """
+        require_randomness(randomness)
         return self._encode(open_labels(labels, self.classes), randomness)
 
     @abstractmethod

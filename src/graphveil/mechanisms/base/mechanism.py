@@ -14,7 +14,7 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Guarantee, Randomness, require_randomness
 from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import sparse, torch
 
@@ -154,6 +154,7 @@ class FeatureMechanism(ABC, Generic[R]):
         Args:
             values: dense or sparse rows, every entry in the declared range.
         """
+        require_randomness(randomness)
         return self._encode(self.open(values), randomness)
 
     @abstractmethod

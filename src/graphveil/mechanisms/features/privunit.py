@@ -28,7 +28,7 @@ from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.reports import NamedTensors, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
-from graphveil.privacy import Guarantee, Randomness, assume
+from graphveil.privacy import Guarantee, Randomness, assume, require_randomness
 from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import special, torch
 
@@ -221,6 +221,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
             first: the number of the first row's user.
         """
         require_whole(0, LAST_CODEBOOK, first=first)
+        require_randomness(randomness)
         return self._encode(self.open(values), randomness, first)
 
     def _encode(self, rows: Rows, randomness: Randomness, first: int = 0) -> CodewordReports:

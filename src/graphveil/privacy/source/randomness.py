@@ -51,8 +51,7 @@ class Randomness(Protocol):
 
 def require_randomness(randomness: object) -> None:
     """Refuse with InputError what is no source of noise: a number, a class, a generator of NumPy or torch."""
-    methods = ("uint64", "bytes", "void")
-    if isinstance(randomness, type) or not all(hasattr(randomness, name) for name in methods):
+    if isinstance(randomness, type) or not (hasattr(randomness, "uint64") and hasattr(randomness, "bytes")):
         raise InputError(
             f"randomness is {randomness!r}",
             allowed="a source of graphveil.privacy: SecureRandomness(), or SeededRandomness(seed), which voids the "
