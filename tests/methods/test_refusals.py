@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from graphveil import methods
-from graphveil.errors import InputError
+from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import Method
+from graphveil.methods.base.people.released import Topology, topology_of
 from graphveil.methods.base.settings import NAMES, NUMBERS, Bounds
 from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNN
@@ -23,7 +24,7 @@ from graphveil.methods.registry import build_method, chosen_settings, find_metho
 from graphveil.methods.release.extractor import Extractor
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
-from graphveil.privacy import SeededRandomness
+from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.training.convolved import ConvolvedRegression
 from graphveil.training.selection import selection_rule
 from tests.methods import made
@@ -265,6 +266,58 @@ def test_what_is_no_split_or_source_of_noise_is_refused_before_anything_is_paid(
         with pytest.raises(InputError, match=says):
             method.fit(graph, **{"split": split, "randomness": SeededRandomness(1), **how})
         assert method.ledger.spends == ()
+
+
+def test_reports_and_topology_are_those_of_the_family() -> None:
+    graph = made.graph()
+    local, lists = LPGNN(epsilon_x=1.0, epsilon_y=1.0), methods.Links(epsilon_a=1.0)
+    how: dict[str, Any] = {"split": made.split_of(graph), "randomness": SeededRandomness(1)}
+    sent, listed = local.randomize(graph, **how), lists.randomize(graph, **how)
+    unusable: Any = graph
+    edges: Any = graph.edge_index
+    for call, says in (
+        (lambda: local.fit_reports(unusable, topology_of(graph)), "reports are a .*; allowed: LocalReports"),
+        (lambda: lists.fit_reports(sent), "reports are a LocalReports; allowed: LinkReports"),
+        (lambda: local.fit_reports(listed, topology_of(graph)), "reports are a LinkReports; allowed: LocalReports"),
+        (lambda: local.fit_reports(sent, unusable), "topology is a .*; make one: Topology"),
+        (lambda: local.fit_reports(sent, Topology(edges.T, made.NODES)), r"edge_index of the topology is torch.int64"),
+        (lambda: local.fit_reports(sent, Topology(edges.numpy(), made.NODES)), "of the topology is ndarray; allowed"),
+    ):
+        with pytest.raises(InputError, match=says):
+            call()  # type: ignore[no-untyped-call]
+
+
+def test_a_publication_is_that_of_the_method_and_its_settings() -> None:
+    graph = made.graph()
+    how: dict[str, Any] = {"split": made.split_of(graph), "randomness": SeededRandomness(1)}
+    options: dict[str, Any] = {"epsilon": 4.0, "epochs": 2}
+    sums = methods.ClassSums(**options).publish(graph, **how)
+    stages = methods.GAP(**options).publish(graph, **how)
+    unusable: Any = stages
+    for call, says in (
+        (lambda: methods.ClassSums(**options).fit_published(unusable), "is a Published; allowed: PublishedSums"),
+        (lambda: methods.GAP(**options, hidden=32).fit_published(stages), "for networks of other sizes"),
+        (lambda: methods.ProGAP(**options).fit_published(stages), "was made by another method"),
+        (lambda: methods.GAP(**options).publish("nothing", **how), "no data set or folder 'nothing'"),
+        (lambda: methods.LPGNN(epsilon_x=1.0, epsilon_y=1.0).randomize(3, **how), "a int is not a graph"),
+    ):
+        with pytest.raises(InputError, match=says):
+            call()  # type: ignore[no-untyped-call]
+    assert methods.ClassSums(**options).fit_published(sums).fitted
+
+
+def test_a_call_without_noise_costs_no_publication_and_a_refused_question_no_guarantee() -> None:
+    graph = made.graph()
+    how: dict[str, Any] = {"split": made.split_of(graph), "randomness": SecureRandomness()}
+    votes = methods.NodeSums(epsilon=4.0, delta=0.01, epochs=2, passes=1)
+    published = votes.publish(graph, **how)
+    with pytest.raises(InputError, match="private training needs a source of noise"):
+        votes.fit_published(published)
+    assert votes.fit_published(published, randomness=SecureRandomness()).guarantee.void is None
+    gap = methods.GAP(epsilon=4.0, epochs=2).fit(graph, **how)
+    with pytest.raises(BudgetError, match="this run has budget for 0"):
+        gap.predict(made.graph(seed=5), randomness=SeededRandomness(1))
+    assert gap.guarantee.void is None
 
 
 def test_who_people_are_is_said_in_two_words() -> None:

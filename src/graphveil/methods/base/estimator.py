@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs import Split, as_graph, random_split, require_split
+from graphveil.graphs import Split, random_split, require_split
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
 from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.base.parameters import (
     admitting,
+    as_own_graph,
     classifier_tags,
     documented,
     labels_apart,
@@ -189,7 +190,7 @@ class Estimator:
         if engine != LOCAL:
             self.require_blocks()
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
-        source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
+        source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
         require_randomness(source)
         require_call(progress, engine)
         how: dict[str, Any] = {"randomness": source, "progress": progress}
@@ -229,7 +230,7 @@ class Estimator:
         if engine != LOCAL:
             self.require_predictions()
         how = {"randomness": randomness, **identity, **_on(engine, self.predicts_by_blocks)}
-        return self.probabilities(None if graph is None else _as_graph(graph), **how)
+        return self.probabilities(None if graph is None else as_own_graph(graph), **how)
 
     def predict(
         self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL, **who: object
@@ -254,7 +255,7 @@ class Estimator:
         Args:
             mask: bool [n], the nodes that count; default: all with a label. The others: see `predict_proba`.
         """
-        graph = _as_graph(graph)
+        graph = as_own_graph(graph)
         how: dict[str, Any] = {"randomness": randomness, "engine": engine, **who}
         return true_score(lambda: self.predict(graph, **how), graph, mask, classes=self.schema.classes)
 
@@ -449,10 +450,6 @@ def class_of(model: Estimator) -> type[Estimator]:
     below = [*base.__subclasses__(), *(leaf for each in base.__subclasses__() for leaf in each.__subclasses__())]
     kinds = [each for each in (base, *below) if "entry" in vars(each) and each.kind == base.kind]
     return max(kinds, key=fit)
-
-
-def _as_graph(value: Graph) -> Graph:
-    return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
 
 
 def _on(engine: Engine, works: bool) -> dict[str, Engine]:

@@ -15,7 +15,9 @@ from textwrap import wrap
 from typing import Any
 
 from graphveil.errors import InputError
+from graphveil.graphs import as_graph
 from graphveil.graphs.value.parts import Graph
+from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import LateModule
 
 _ARGS = "    Args:"
@@ -105,6 +107,18 @@ def require_unreleased(graph: Graph, name: str) -> None:
             allowed="fit_released of the method that made it, lpgnn, label-pool, label-propagation, or a network of "
             "methods.baseline",
         )
+
+
+def as_own_graph(value: Graph) -> Graph:
+    """Return the user's graph, name or folder as a graph; a graph of graphveil comes back as it is, unread."""
+    return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
+
+
+def require_published(published: object, kind: type) -> None:
+    """Refuse what another family's `publish` returned, or nobody's."""
+    if not isinstance(published, kind):
+        what = f"the publication is a {type(published).__name__}"
+        raise InputError(what, where="fit_published", allowed=f"{kind.__name__}, as this method's publish returns")
 
 
 def require_identity(identity: Mapping[str, object], says_who: Sequence[str], name: str) -> None:

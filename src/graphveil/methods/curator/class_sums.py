@@ -37,7 +37,7 @@ from graphveil.methods.base.network.network import (
 )
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
-from graphveil.methods.base.parameters import require_unreleased
+from graphveil.methods.base.parameters import as_own_graph, require_published, require_unreleased
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.storage import (
     Stored,
@@ -200,6 +200,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             BudgetError: when this publication has already been made, before anything is read.
             InputError: for a unit that does not fit the graph, or an unknown label.
         """
+        graph = as_own_graph(graph)
         require_unreleased(graph, self.name)
         require_split(split, int(graph.num_nodes))
         require_randomness(randomness)
@@ -232,6 +233,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         """Train on a publication; may be called again and again at no privacy cost. Raises BudgetError: another
         publication than the one that was paid for.
         """
+        require_published(published, PublishedSums)
         if published.privacy != self.privacy:
             raise InputError(
                 f"the sums were published with {published.privacy}",

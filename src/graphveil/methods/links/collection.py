@@ -21,11 +21,11 @@ from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.parameters import require_unreleased
+from graphveil.methods.base.parameters import as_own_graph, require_unreleased
 from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
-from graphveil.methods.base.people.released import LocalReports, randomize_people, require_budgets
+from graphveil.methods.base.people.released import LocalReports, randomize_people, require_budgets, require_reports
 from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
@@ -230,6 +230,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside what was declared; what was paid stays paid.
         """
+        graph = as_own_graph(graph)
 
         def check() -> None:
             require_unreleased(graph, self.name)
@@ -289,6 +290,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
             InputError: when reports and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
+        require_reports(released, LinkReports)
         require_budgets(released.people.privacy, self.privacy)
         require_budgets(released.links, self.links)
         schema = released.people.schema

@@ -24,6 +24,7 @@ from graphveil.graphs import Graph, GraphSchema, Split, require_split
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
+from graphveil.methods.base.parameters import as_own_graph
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports, Topology, require_servable, topology_of
@@ -199,6 +200,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         """Return everybody's report: labels of some, answers of the others where a question is asked."""
         if not isinstance(self.privacy, QuestionPrivacy):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
+        graph = as_own_graph(graph)
         require_split(split, int(graph.num_nodes))
         require_randomness(randomness)
         privacy = self.privacy

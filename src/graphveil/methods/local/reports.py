@@ -8,6 +8,7 @@ from typing import Self
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split, require_split
 from graphveil.methods.base.estimator import F, FittedEstimator
+from graphveil.methods.base.parameters import as_own_graph
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import (
@@ -40,6 +41,7 @@ class ReportsEstimator(FittedEstimator[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
+        graph = as_own_graph(graph)
 
         def check() -> None:
             self.require_served(graph)

@@ -22,12 +22,12 @@ from typing import Any, Self, Unpack
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.files.reading import read_scores
-from graphveil.graphs import Graph, GraphSchema, Release, Split, as_graph, require_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.parameters import not_by_blocks, require_unreleased
+from graphveil.methods.base.parameters import as_own_graph, not_by_blocks, require_unreleased
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, PooledReleasedOptions, ReleasedOptions
@@ -160,6 +160,7 @@ class HeteroRR(Publisher):
             InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
                 values outside what was declared; or another engine than `LOCAL` with nothing to work on by blocks.
         """
+        graph = as_own_graph(graph)
         require_unreleased(graph, method)
         require_randomness(randomness)
         if split is not None:
@@ -222,7 +223,7 @@ class HeteroRR(Publisher):
             InputError: for a graph that nobody released.
             BudgetError: another release than the one that was paid for, and no budget for two.
         """
-        released = as_graph(released)
+        released = as_own_graph(released)
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")

@@ -259,10 +259,26 @@ def ask_question(
 
 
 def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
-    """Refuse reports that were made for another topology or under other budgets."""
+    """Refuse reports that were made for another topology or under other budgets, and what is neither."""
+    require_reports(released, LocalReports)
+    if not isinstance(topology, Topology):
+        remedy = "make one: Topology(graph.edge_index, graph.num_nodes)"
+        raise InputError(f"topology is a {type(topology).__name__}", where="fit_reports", remedy=remedy)
+    edges = topology.edge_index
+    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.ndim != 2 or len(edges) != 2:
+        form = f"{edges.dtype} {list(edges.shape)}" if isinstance(edges, torch.Tensor) else type(edges).__name__
+        allowed = "a torch tensor of int64 [2, E]"
+        raise InputError(f"edge_index of the topology is {form}", where="fit_reports", allowed=allowed)
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
     require_budgets(released.privacy, privacy)
+
+
+def require_reports(released: object, kind: type) -> None:
+    """Refuse what another family's `randomize` returned, or nobody's."""
+    if not isinstance(released, kind):
+        allowed = f"{kind.__name__}, as this method's randomize returns"
+        raise InputError(f"reports are a {type(released).__name__}", where="fit_reports", allowed=allowed)
 
 
 def require_budgets(actual: object, expected: object) -> None:

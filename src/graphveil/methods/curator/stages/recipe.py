@@ -20,7 +20,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split, require_split
 from graphveil.methods.base.estimator import FittedEstimator
-from graphveil.methods.base.parameters import require_unreleased
+from graphveil.methods.base.parameters import as_own_graph, require_published, require_unreleased
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
 from graphveil.methods.base.storage import (
@@ -138,6 +138,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes, or noise that does not fit the unit.
         """
+        graph = as_own_graph(graph)
         require_unreleased(graph, self.name)
         require_split(split, int(graph.num_nodes))
         require_randomness(randomness)
@@ -185,6 +186,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             published, progress: of the same budgets, else InputError; hears how far it is.
             randomness: needed for unit "node", whose last training is private and paid for once.
         """
+        require_published(published, Published)
         if published.privacy != self.privacy:
             raise InputError(
                 f"the publication was made with {published.privacy}",
@@ -192,17 +194,25 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
                 allowed=f"one made with {self.privacy}",
             )
         schema, people, noise = published.people.schema, published.people, published.noise
+        fresh = self._fresh(schema)
+        if list(map(_form_of, published.networks)) != list(map(_form_of, fresh)):
+            raise InputError(
+                "the publication was made by another method, or for networks of other sizes",
+                where="fit_published",
+                allowed="what publish of this method returned, with the same settings",
+            )
         if self.own_rows:
             if published is not self._unfinished:
                 what = "the last training is private too, and a publication pays for one"
                 raise BudgetError(what, where="unit node", remedy="publish again with a new budget")
+            noise_source(randomness)  # a call without one must not cost the publication
             # Cleared before training, not after: a training that was cut off has used its noise.
             self._unfinished = None
         else:
             spends = self.privacy.spend("training", schema, noise, **self._weighing())
             self.account.recognise(published.digest, spends)
         last = len(published.networks) - 1
-        networks = (*published.networks[:last], self._fresh(schema)[last])
+        networks = (*published.networks[:last], fresh[last])
         self.recipe.start(networks, last)
         tell = progress_of(progress, last + 1)(last)
         history = self._train(networks[last], last, published.parts, people, noise, randomness, tell)
@@ -430,8 +440,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             )
         name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
         source: Any = randomness
-        # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
-        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
 
         def read() -> Tensor:
             return self.answer(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine), noise.sigmas)
@@ -441,6 +449,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             self.account.afford(*spends)
         except BudgetError as error:
             raise no_room(self.name, self.privacy, graph) from error
+        # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
+        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
         return self.account.buy(spends, read)
 
     def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
@@ -455,3 +465,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             add=self._sums(read),
         )
         return torch.softmax(scores_of(self.recipe, read.networks, inputs.features, parts, self.pool), dim=1)
+
+
+def _form_of(network: nn.Module) -> tuple[type, dict[str, tuple[int, ...]]]:
+    """What tells networks apart that cannot take each other's weights."""
+    return type(network), {name: tuple(value.shape) for name, value in network.state_dict().items()}

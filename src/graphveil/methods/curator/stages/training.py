@@ -23,7 +23,7 @@ from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key
 from graphveil.models.networks.pair_similarity import learned_embedding
-from graphveil.privacy import Randomness
+from graphveil.privacy import Randomness, require_randomness
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -353,9 +353,10 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
 
 
 def noise_source(randomness: Randomness | None) -> Randomness:
-    """Return the source of noise of a private training; refuses none."""
+    """Return the source of noise of a private training; refuses none, and what is no source."""
     if randomness is None:
         raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+    require_randomness(randomness)
     return randomness
 
 

@@ -20,10 +20,11 @@ from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Release, Split, as_graph, require_split
+from graphveil.graphs import Graph, GraphSchema, Release, Split, require_split
 from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
+from graphveil.methods.base.parameters import as_own_graph
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.settings import NUMBERS, require_device
 from graphveil.methods.base.storage import Stored, schema_facts, schema_from, stored_probabilities
@@ -105,7 +106,7 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
             InputError: for a graph that nobody released, or without counts for each of its nodes.
             BudgetError: another release than the one that was paid for, and no budget for two.
         """
-        released = as_graph(released)
+        released = as_own_graph(released)
         origin: Release | None = released.get("release")
         if origin is None or origin.counts is None:
             raise InputError("no counts were released", where="fit_released", remedy="call release first")
