@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -78,6 +80,28 @@ def test_settings_change_before_publication_alone_and_clones_publish_once_in_all
         copied.set_params(width=4)
     with pytest.raises(BudgetError, match="has already run"):
         copied.fit(load_graph("social-200"))
+
+
+def test_what_makes_no_federation_is_refused_before_anybody_publishes() -> None:
+    graph, wrong = load_graph("social-200"), "x"
+    split = random_split(graph, seed=0)
+    calls: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"split": wrong}, "split: is a str"),
+        ({"split": replace(split, val=split.train)}, "split: a node is in two parts"),
+        ({"shares": 3}, "shares are 3; allowed: a number of at least 0 for each holder"),
+        ({"shares": (1, -1)}, r"shares are \(1, -1\)"),
+        ({"shares": (0, 0)}, r"shares are \(0, 0\)"),
+        ({"randomness": 3}, "randomness is 3; allowed: a source"),
+        ({"progress": 3}, "progress is 3; allowed: a function"),
+    )
+    model = VFGNN(epsilon=8.0, mode="individual", **SMALL)
+    for how, says in calls:
+        with pytest.raises(InputError, match=says):
+            model.fit(graph, **how)
+    assert model.fit(graph, split=split) is model
+    for seed in (-1, "x", None):
+        with pytest.raises(InputError, match="seed is"):
+            VFGNN(epsilon=8.0, seed=seed)  # type: ignore[arg-type]
 
 
 def test_what_exists_after_fitting_alone_is_refused_before_and_true_afterwards() -> None:

@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, Any, final
 
 from torch import Tensor
 
+from graphveil.engine import LOCAL
 from graphveil.errors import BudgetError, GraphveilError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.effects import Checkpoint, Effect, Watch
 from graphveil.federation.simulation import head_of, partition_graph, simulate_training
-from graphveil.graphs import Graph, GraphSchema, Split, random_split
+from graphveil.graphs import Graph, GraphSchema, Split, random_split, require_split
 from graphveil.methods.base import storage
 from graphveil.methods.base.network.objectives import true_score
+from graphveil.methods.base.parameters import as_own_graph, require_call, require_unreleased
 from graphveil.methods.base.people.one_process import OneProcess
+from graphveil.methods.base.settings import NUMBERS
 from graphveil.methods.base.storage import stored_probabilities
-from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness, require_randomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -87,6 +90,7 @@ class VFGNN:
 
     def __init__(self, *, epsilon: float, delta: float = 1e-4, seed: int = 0, **settings: Option) -> None:
         require_options(settings, "VFGNN")
+        NUMBERS["seed"].require(seed=seed)
         self.settings: dict[str, Option] = {"epsilon": epsilon, "delta": delta, **settings}
         self.seed = seed
         self._publication = _Publication()
@@ -117,8 +121,13 @@ class VFGNN:
             BudgetError: it has run already, perhaps not to its end: publishing again costs.
         """
         self._publication.require_own_process()
-        source = SecureRandomness() if randomness is None else randomness
-        members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
+        source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
+        require_unreleased(graph, "vfgnn")
+        require_randomness(source)
+        require_call(progress, LOCAL)
+        nodes = random_split(graph, self.seed) if split is None else split
+        require_split(nodes, int(graph.num_nodes))
+        members, holdings = partition_graph(graph, nodes, shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
         with self._publication.lock:
             if self._publication.begun:
@@ -244,7 +253,9 @@ class VFGNN:
 
     def set_params(self, **changes: Option) -> VFGNN:
         """Change settings before fitting. Raises InputError: for unknown ones, or when holders have published."""
-        seed, settings = int(changes.pop("seed", self.seed)), changes
+        seed: Any = changes.pop("seed", self.seed)
+        settings = changes
+        NUMBERS["seed"].require(seed=seed)
         require_options(settings, "VFGNN")
         params = self.get_params()
         changed = {name: value for name, value in settings.items() if value != params[name]}

@@ -7,7 +7,8 @@ Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ from graphveil.files.columns import blocks_of
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import Randomness
+from graphveil.runtime.checks import is_number
 
 #: What a holder's program returns: its publisher, at the label holder its head, and what the mode trains.
 HolderResult: TypeAlias = EmbeddingHolder | GuessingHolder | LinearHolder | AllSharesHolder
@@ -152,6 +154,9 @@ def partition_graph(
 
 
 def _parts(order: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
+    numbers = [] if isinstance(shares, str) or not isinstance(shares, Iterable) else list(shares)
+    if not all(is_number(share) and 0 <= share < math.inf for share in numbers) or not sum(numbers):
+        raise InputError(f"shares are {shares!r}", allowed="a number of at least 0 for each holder, such as (1, 1)")
     # Cut at rounded sums and not part by part, so that the parts always add up to all columns.
-    cuts = np.cumsum(np.asarray(shares, dtype=float) / sum(shares))[:-1]
+    cuts = np.cumsum(np.asarray(numbers, dtype=float) / sum(numbers))[:-1]
     return np.split(order, np.round(cuts * len(order)).astype(int))
