@@ -231,6 +231,9 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
         (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
         (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),
         (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"high": math.inf}), "two finite numbers, low < high"),
+        (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"low": "0"}), "two finite numbers, low < high"),
+        (lambda: Extractor(Own, **EXTRACTOR), "embed is .*; allowed: a function of rows"),
+        (lambda: Extractor(Own(4, 3), **EXTRACTOR)(torch.zeros(5, 7)), "extractor: it cannot read rows of 7 numbers"),
         (
             lambda: Extractor(Own(4, 2), **EXTRACTOR)(torch.zeros(5, 4)),
             r"embeddings are \(5, 2\), .* allowed: \[5, 3\]",

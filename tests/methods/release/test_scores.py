@@ -14,7 +14,7 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.files.reading import read_scores
 from graphveil.methods import HeteroRR, load_method
 from graphveil.methods.registry import build_method, plan
-from graphveil.methods.release.extractor import Extractor, embedded
+from graphveil.methods.release.extractor import Extractor, embedded, masked_rows
 from graphveil.methods.release.scores import (
     ESTIMATED,
     PUBLIC,
@@ -27,6 +27,7 @@ from graphveil.methods.release.scores import (
     sensitivity,
 )
 from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, assume, gaussian_delta
+from graphveil.runtime.late import quiet
 from tests.methods import made
 
 LEDGER = Ledger.open({"features": (1.0, 1e-6)})
@@ -205,3 +206,12 @@ def test_rows_that_depend_on_one_another_are_refused() -> None:
     norm = nn.BatchNorm1d(4)
     Extractor(norm, 4, -1.0, 1.0, "fixed statistics")(torch.rand(5, 4))
     assert not norm.training
+
+
+def test_sparse_rows_are_embedded_and_masked_as_dense_ones() -> None:
+    dense = torch.tensor([[0.0, 0.5, 0.0, 1.0], [0.25, 0.0, 0.0, 0.0]])
+    extractor = Extractor(doubled, 3, 0.0, 2.0, "arithmetic")
+    with quiet():  # torch calls its sparse rows a beta
+        sparse = dense.to_sparse_csr()
+    assert torch.equal(extractor(sparse), extractor(dense))
+    assert torch.equal(masked_rows(sparse, torch.tensor([1]), 0.0), masked_rows(dense, torch.tensor([1]), 0.0))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
 from graphveil.graphs.value.schema import EXTRACTED, FeatureNumbers
+from graphveil.runtime.checks import is_number, require_whole
 from graphveil.runtime.late import Tensor, torch
 
 _BLOCK = 4096
@@ -37,7 +38,12 @@ class Extractor:
     source: str
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high) or not self.source:
+        if not callable(self.embed) or isinstance(self.embed, type):
+            allowed = "a function of rows, such as a fitted torch.nn.Module"
+            raise InputError(f"embed is {self.embed!r}", where="feature extractor", allowed=allowed)
+        require_whole(1, None, "feature extractor", dimension=self.dimension)
+        ends = [end for end in (self.low, self.high) if is_number(end) and math.isfinite(end)]
+        if len(ends) < 2 or self.low >= self.high or not self.source:
             raise InputError(
                 f"the range is {self.low!r} to {self.high!r}, from {self.source!r}",
                 where="feature extractor",
@@ -52,7 +58,8 @@ class Extractor:
             # Batch statistics in training mode would tie every embedding to the other rows of its block.
             self.embed.eval()
         with torch.no_grad():
-            parts = [self.embed(rows[start : start + _BLOCK]).float() for start in range(0, len(rows), _BLOCK)]
+            rows = rows if rows.layout == torch.strided else rows.to_dense()
+            parts = [self._rows(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
             embeddings = torch.cat(parts) if parts else torch.zeros(0, self.dimension)
             if embeddings.shape != (len(rows), self.dimension) or bool(torch.isnan(embeddings).any()):
                 raise InputError(
@@ -63,7 +70,7 @@ class Extractor:
             # A row by itself against the same row among others: cheap, and what a batch norm left in training mode
             # fails. At both ends: less its first row, say, the first looks as it does by itself, and no other does.
             ends = [(rows[:1], embeddings[:1]), (rows[-1:], embeddings[-1:])] if len(rows) else []
-            if not all(torch.allclose(self.embed(row).float(), own, rtol=_CLOSE, atol=_CLOSE) for row, own in ends):
+            if not all(torch.allclose(self._rows(row), own, rtol=_CLOSE, atol=_CLOSE) for row, own in ends):
                 raise InputError(
                     "the embedding of a row changes with the other rows",
                     where="feature extractor",
@@ -72,10 +79,17 @@ class Extractor:
         # A declared range that a value leaves would break the mechanism's bound: it is clipped, never widened to fit.
         return embeddings.clamp(self.low, self.high)
 
+    def _rows(self, rows: Tensor) -> Tensor:
+        try:
+            return self.embed(rows).float()
+        except Exception as error:  # code of a user's own may raise anything
+            what = f"it cannot read rows of {rows.shape[1]} numbers ({error})"
+            raise InputError(what, where="feature extractor", allowed=f"[m, {rows.shape[1]}]") from error
+
 
 def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
     """Return rows [m, r] with the sensitive `columns` replaced by `fill`: what z^ is made of (eq. 5)."""
-    masked = rows.clone()
+    masked = rows.clone() if rows.layout == torch.strided else rows.to_dense()
     masked[:, columns] = fill
     return masked
 
