@@ -143,11 +143,13 @@ def test_what_names_nobody_is_refused_with_its_type(value: Any) -> None:
         ({"high": float("nan")}, "low, high"),
         ({"low": float("-inf")}, "low, high"),
         ({"classes": ("cat", "cat")}, "classes"),
+        ({"classes": "ab"}, "classes"),
+        ({"classes": None}, "classes"),
     ],
 )
 def test_a_schema_declares_what_can_be(change: dict[str, Any], field: str) -> None:
     fields: dict[str, Any] = {"name": "made", "dimension": 2, "low": 0.0, "high": 1.0, "classes": ("cat", "dog")}
-    assert GraphSchema(**fields) == SCHEMA
+    assert GraphSchema(**fields) == SCHEMA == GraphSchema(**{**fields, "classes": ["cat", "dog"]})
     with pytest.raises(InputError, match=rf"^GraphSchema: {field} is .*; allowed: "):
         GraphSchema(**{**fields, **change})
 

@@ -32,12 +32,19 @@ def test_only_nodes_with_a_known_label_are_drawn():
     assert int(random_split(tiny_graph(y=torch.zeros(4, 2)), 0).train.sum()) == 2  # several labels a node are known
 
 
-@pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (-0.1, 0.5, 0.5), (0.0, 0.0, 0.0), (0.5, 0.5)])
+@pytest.mark.parametrize(
+    "fractions", [(0.5, 0.5, 0.5), (-0.1, 0.5, 0.5), (0.0, 0.0, 0.0), (0.5, 0.5), "abc", (1, "a", 0)]
+)
 def test_bad_fractions_are_refused(fractions):
     with pytest.raises(InputError, match="random_split: fractions are"):
         random_split(tiny_graph(), 0, fractions)
     with pytest.raises(InputError, match="3 labelled nodes leave none to train on"):
         random_split(tiny_graph(), 0, (0.0, 0.5, 0.5))
+    with pytest.raises(InputError, match="random_split: a str is not a graph; make one with"):
+        random_split("cora", 0)
+    for seed in (-1, "x", 1.5):
+        with pytest.raises(InputError, match=r"random_split: seed is .*; allowed: a whole number"):
+            random_split(tiny_graph(), seed)
 
 
 @pytest.mark.parametrize("text", ["mine", "75/x", "75/10/10/5", "", "0.75,0.1,0.15", "75/10/16", "-1/50/50", "nan/1/1"])

@@ -227,6 +227,8 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
             lambda: methods.HeteroRR(epsilon_x=1.0, epsilon_a=1.0, scores=[0.5]),
             "scores is a list; allowed: a text file",
         ),
+        (lambda: run_of(seed=-1), "seed is -1; allowed: a whole number in 0"),
+        (lambda: run_of(split=made.split_of(made.graph())), "split is a Split; allowed: a text, such as random"),
         (lambda: run_of(repeats=0), "repeats is 0; allowed: a whole number of at least 1"),
         (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
         (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),

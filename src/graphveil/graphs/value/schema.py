@@ -100,8 +100,11 @@ class GraphSchema:
         if not (isinstance(self.name, str) and self.name):
             raise _refuse("name", self.name, "a word")
         for field in ("classes", "private", "notes"):
-            if not all(isinstance(value, str) for value in getattr(self, field)):
-                raise _refuse(field, getattr(self, field), "words")
+            words = getattr(self, field)
+            # A text is a row of texts as well, and "ab" would be two classes.
+            if not isinstance(words, tuple | list) or not all(isinstance(value, str) for value in words):
+                raise _refuse(field, words, "a tuple of words")
+            object.__setattr__(self, field, tuple(words))
         if not isinstance(self.directed, bool):
             raise _refuse("directed", self.directed, "True or False")
         if not usable_dimension(self.dimension):

@@ -10,6 +10,8 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs.value.parts import MASKS, Graph
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.checks import is_number
 from graphveil.runtime.late import Tensor, torch
 
 MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"
@@ -57,12 +59,19 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     Raises:
         InputError: fractions that are negative or add up to more than 1, or leave no training node.
     """
-    if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
+    if not isinstance(getattr(graph, "schema", None), GraphSchema):
+        remedy = "make one with graphveil.load_graph or as_graph"
+        raise InputError(f"a {type(graph).__name__} is not a graph", where="random_split", remedy=remedy)
+    shares = fractions if isinstance(fractions, tuple | list) and all(map(is_number, fractions)) else ()
+    if len(shares) != 3 or min(shares) < 0 or not 0 < sum(shares) <= 1 + 1e-9:
         allowed = "three shares of 0 or more, at most 1 in all"
         raise InputError(f"fractions are {fractions}", where="random_split", allowed=allowed)
     # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
     labelled = known_labels(graph).nonzero().flatten().numpy()
-    order = np.random.default_rng(seed).permutation(labelled)
+    try:
+        order = np.random.default_rng(seed).permutation(labelled)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"seed is {seed!r}", where="random_split", allowed="a whole number of at least 0") from error
     # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
     cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:

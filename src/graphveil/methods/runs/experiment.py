@@ -22,6 +22,8 @@ from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily, Controls
 from graphveil.methods.base.network.objectives import SEVERAL
+from graphveil.methods.base.parameters import as_own_graph
+from graphveil.methods.base.settings import NUMBERS
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable, settings_on
 from graphveil.methods.runs.intervals import Interval, interval
@@ -80,8 +82,13 @@ def run(
         >>> sorted(result.scores.controls)[:3], result.model.lift == result.scores.lift
         (['label-pool', 'label-propagation', 'majority'], True)
     """
+    graph = as_own_graph(graph)
     entry, settings = find_method(name), settings_on(graph, name, settings)
     require_whole(1, repeats=repeats)
+    NUMBERS["seed"].require(seed=seed)
+    if not isinstance(split, str):
+        what, allowed = f"split is a {type(split).__name__}", "a text, such as random, declared, 5-fold or 75/10/15"
+        raise InputError(what, allowed=allowed, remedy="with a Split of your own: fit of the class")
     # Its trials fit in places of their own, none of which is handed an engine: better refused than left aside.
     if search is not None and engine != LOCAL:
         raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")
