@@ -260,6 +260,7 @@ def test_what_is_no_split_or_source_of_noise_is_refused_before_anything_is_paid(
         ({"split": "random"}, "split: is a str; allowed: a graphveil.graphs.Split"),
         ({"split": replace(split, val=split.train)}, "split: a node is in two parts"),
         ({"split": replace(split, test=split.test.numpy())}, "split: test is ndarray; allowed: a torch tensor of bool"),
+        ({"split": replace(split, train=split.train & False)}, "no training node carries a label"),
         ({"split": replace(split, val=split.val[1:])}, r"split: val is torch.bool \[59\]"),
         ({"randomness": 3}, r"randomness is 3; allowed: a source of graphveil.privacy: SecureRandomness"),
         ({"randomness": SeededRandomness}, "randomness is .*; allowed: a source"),

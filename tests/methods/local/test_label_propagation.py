@@ -217,7 +217,7 @@ def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
 def test_what_is_read_block_by_block_is_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = pooled()
     monkeypatch.setattr(label_pool, "AT_ONCE", 1)
-    assert torch.allclose(pooled().probabilities, at_once.probabilities, atol=1e-4)
+    assert torch.allclose(pooled().probabilities, at_once.probabilities, atol=2e-3)  # half precision
 
 
 # ---- weights ----

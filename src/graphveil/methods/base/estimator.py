@@ -196,6 +196,9 @@ class Estimator:
         how: dict[str, Any] = {"randomness": source, "progress": progress}
         nodes = random_split(graph, self.seed) if split is None else split
         require_split(nodes, int(graph.num_nodes))
+        # Here and not in the training alone: by then people would have paid.
+        if not bool(nodes.train.any()):
+            raise InputError("no training node carries a label", remedy="give the split some training nodes")
         collected = self.collect(graph, split=nodes, **how, **_on(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
         self.train(collected, **how, **_on(engine, self.trains_by_blocks))

@@ -225,7 +225,7 @@ def _whole(least: int, most: int | None = None) -> Bounds:
 
 _EPSILON: Final = Bounds(above=0, most=LARGEST_EPSILON, infinite=True)
 _SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), _whole(1)
-_WITH_ZERO: Final = Bounds(least=0)
+_WITH_ZERO: Final = Bounds(least=0, most=10**9)
 #: The word that leaves a setting open: features are not collected, or hops are chosen from reports.
 OPEN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"epsilon_x": "none", "steps_x": "auto", "steps_y": "auto"})
 NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(

@@ -28,7 +28,7 @@ from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.people.released import LocalReports, randomize_people, require_budgets, require_reports
 from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
-from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
+from graphveil.methods.links.silent_lists import pairs_of_some, usual_excess
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Randomness, require_randomness
 from graphveil.runtime.late import Tensor, torch
@@ -184,7 +184,7 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
         evidence.target,
         evidence.log_ratio,
         evidence.background,
-        usual_ratio(lists.flip) ** reports - 1,
+        usual_excess(lists.flip, reports),
         evidence.directed,
     )
 

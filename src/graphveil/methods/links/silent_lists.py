@@ -10,6 +10,7 @@ of which nothing was heard give 0, and all others as much more. Pairs with fewer
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -24,9 +25,10 @@ from graphveil.runtime.words import count_of
 MOST_UNHEARD: Final = 20_000_000
 
 
-def usual_ratio(flip: float) -> float:
-    """Return E[L | link] of one report whose bits are wrong with probability `flip`."""
-    return (1 - flip) ** 2 / flip + flip**2 / (1 - flip)
+def usual_excess(flip: float, reports: int = 1) -> float:
+    """Return E[L | link] - 1 of some reports whose bits are wrong with probability `flip`; above 0 below 1/2."""
+    # (1 - f)^2 / f + f^2 / (1 - f) - 1, which near 1/2 would be lost in rounding.
+    return math.expm1(reports * math.log1p((1 - 2 * flip) ** 2 / (flip * (1 - flip))))
 
 
 def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
@@ -96,10 +98,10 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _information(lists: AdjacencyRR, who: np.ndarray) -> float:
-    nodes, ratio = lists.nodes, usual_ratio(lists.flip)
+    nodes, excess = lists.nodes, usual_excess(lists.flip)
     if lists.mode == "both":
         senders = int(who.sum())
         two, single = senders * (senders - 1) / 2, senders * (nodes - senders)
-        return (two * (ratio**2 - 1) + single * (ratio - 1)) / (nodes * (nodes - 1) / 2)
+        return (two * usual_excess(lists.flip, 2) + single * excess) / (nodes * (nodes - 1) / 2)
     after = np.arange(nodes - 1, -1, -1) if lists.mode == "lower" else np.full(nodes, nodes - 1)
-    return float(after[who].sum() / after.sum()) * (ratio - 1)
+    return float(after[who].sum() / after.sum()) * excess

@@ -130,7 +130,7 @@ def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
 
 def _pooled(scores: Sequence[Tensor], fitted: Weights, setting: _Setting) -> Tensor:
     """Return sum_m w_m s_m + b log pi of the members' scores, as each of them [., c]."""
-    logits = (fitted.prior * setting.log_prior).expand_as(scores[0]).clone()
+    logits = (fitted.prior * setting.log_prior).repeat(len(scores[0]), 1)
     for weight, own in zip(fitted.members.tolist(), scores, strict=True):
         logits.add_(own, alpha=weight)
     return logits
@@ -142,7 +142,7 @@ def _weighed(read: Readings, taught: Tensor) -> Weights:
     if len(sent) > MOST_TEACHERS:
         sent = sent[:: -(-len(sent) // MOST_TEACHERS)]
     rows = torch.cumsum(read.folds >= 0, dim=0)[sent] - 1
-    scores = torch.stack([own[rows] for own in read.unheard], dim=2)
+    scores = torch.stack([own[rows].float() for own in read.unheard], dim=2)
     return fit_weights(scores, read.setting.likelihood[sent], read.setting.log_prior)
 
 
@@ -195,16 +195,18 @@ def read_labels(
     parts = [range(FOLDS + 1)[start : start + together] for start in range(0, FOLDS + 1, together)]
     count, steps = members(setting.entries, channel.classes, work) * len(parts), 0
     sent = folds[folds >= 0]
+    # Of very many people by half precision, which changes a score by a two-thousandth.
+    kind = torch.float32 if len(parts) == 1 else torch.float16
     unheard: dict[str, Tensor] = {}
     whole: dict[str, Tensor] = {}
     for blocks in parts:
         for name, scores in _scored(setting, used[:, blocks.start : blocks.stop], costly=costly):
-            own = unheard.setdefault(name, scores.new_empty(len(sent), channel.classes))
+            own = unheard.setdefault(name, scores.new_empty(len(sent), channel.classes, dtype=kind))
             for place, block in enumerate(blocks):
                 if block == FOLDS:
-                    whole[name] = scores[:, place].clone()
+                    whole[name] = scores[:, place].to(kind, copy=True)
                 else:
-                    own[sent == block] = scores[folds == block, place]
+                    own[sent == block] = scores[folds == block, place].to(kind)
             steps += 1
             if tell is not None:
                 tell(Progress(steps, count))
@@ -221,7 +223,9 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     prior = setting.log_prior - setting.log_prior.mean()
     # The mean score of the class reported, undone for what randomized response leaves of it.
     reported = setting.labels[sent][:, None]
-    agreement = torch.stack([own.gather(1, reported).mean() for own in read.unheard[:CHEAP]]) / setting.channel.lean
+    agreement = (
+        torch.stack([own.gather(1, reported).float().mean() for own in read.unheard[:CHEAP]]) / setting.channel.lean
+    )
     graph = torch.cat(
         [
             agreement.clamp(-2, 2),
@@ -231,7 +235,7 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     degree = setting.degree.log1p()[:, None]
     clues = []
     for scores, here in ((read.unheard, degree[sent]), (read.whole, degree)):
-        cheap = torch.stack(scores[:CHEAP], dim=2)
+        cheap = torch.stack(scores[:CHEAP], dim=2).float()
         own = torch.cat([cheap.clamp(-MOST, MOST), prior[:, None].expand(*cheap.shape[:2], 1)], dim=2)
         clues.append((own, torch.cat([here, graph.expand(len(here), -1)], dim=1)))
     return clues
