@@ -209,7 +209,7 @@ class Calibration:
     def __post_init__(self) -> None:
         # As users set them: `learning_rate_a`, beside the learning rate of the network.
         rates = {"lambda1": self.lambda1, "lambda2": self.lambda2, "learning_rate_a": self.learning_rate}
-        require_number("[0, inf)", **rates)
+        require_number("[0, 1e+09]", **rates)
         require_whole(0, complement=self.complement)
 
 
