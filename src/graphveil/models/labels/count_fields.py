@@ -25,6 +25,8 @@ LEAST = 0.02
 FEWEST = 0.1
 #: How many deviations beyond its mean a Poisson count is followed.
 REACH = 6.0
+#: Pairs of a noisy and a true count that are weighed at once.
+_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def _mean_rows(
     beyond = ((observed - expected).square() - noise).clamp_min(0).mean()
     trust = beyond / (beyond + noise)
     least = LEAST / classes * private.sum(dim=1).mean().clamp_min(FEWEST)
-    private_means = (expected + (observed - expected) * trust).clamp_min(float(least))
+    # Nobody has more neighbours than there are people, whatever the noise says.
+    private_means = (expected + (observed - expected) * trust).clamp(float(least), max(float(least), len(private)))
     return private_means, public_means.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
 
 
@@ -91,12 +94,14 @@ def _noisy(rows: Tensor, expected: Tensor, rate: float) -> Tensor:
     true = torch.arange(math.ceil(most + REACH * math.sqrt(most) + REACH) + 1, dtype=torch.float64)
     chances = _log_poisson(true[:, None, None], expected).exp()
     values, place = torch.unique(rows, return_inverse=True)
-    # What all true counts share is taken out first: far from all of them each term alone would be 0.
-    away = (values[:, None] - true).abs()
-    nearest = away.min(dim=1, keepdim=True).values
-    likely = torch.tensordot(torch.exp(-rate * (away - nearest)), chances, dims=1).clamp_min(1e-300).log()
+    parts = []
+    for some in values.split(max(1, _AT_ONCE // len(true))):
+        # What all true counts share is taken out first: far from all of them each term alone would be 0.
+        away = (some[:, None] - true).abs()
+        nearest = away.min(dim=1, keepdim=True).values
+        parts.append(torch.tensordot(torch.exp(-rate * (away - nearest)), chances, dims=1).clamp_min(1e-300).log())
     groups = torch.arange(rows.shape[1])
-    field: Tensor = likely[place, :, groups].sum(dim=1)
+    field: Tensor = torch.cat(parts)[place, :, groups].sum(dim=1)
     return field
 
 
