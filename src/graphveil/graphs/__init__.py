@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.splits import published_split as published_split
     from graphveil.graphs.value.splits import random_split as random_split
     from graphveil.graphs.value.splits import require_split as require_split
+    from graphveil.graphs.value.splits import require_taught as require_taught
     from graphveil.graphs.value.splits import shares_of as shares_of
     from graphveil.graphs.value.value import make_graph as make_graph
     from graphveil.graphs.value.value import node_names as node_names

@@ -26,6 +26,12 @@ class Split:
     test: Tensor
 
 
+def require_taught(train: Tensor) -> None:
+    """Refuse with InputError a mask [n] of training nodes that has none."""
+    if not bool(train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+
+
 def require_split(split: Split, nodes: int) -> None:
     """Refuse with InputError what is no split of n nodes: anything else, masks of another type or shape, or a node in
     two parts, which would be counted twice where each part pays for itself.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs import Split, random_split, require_split
+from graphveil.graphs import Split, random_split, require_split, require_taught
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
@@ -197,8 +197,7 @@ class Estimator:
         nodes = random_split(graph, self.seed) if split is None else split
         require_split(nodes, int(graph.num_nodes))
         # Here and not in the training alone: by then people would have paid.
-        if not bool(nodes.train.any()):
-            raise InputError("no training node carries a label", remedy="give the split some training nodes")
+        require_taught(nodes.train)
         collected = self.collect(graph, split=nodes, **how, **_on(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
         self.train(collected, **how, **_on(engine, self.trains_by_blocks))

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphveil.aggregation import Inputs
-from graphveil.errors import InputError
+from graphveil.graphs import require_taught
 from graphveil.methods.base.network.features import features_of, labels_of, unit_rows
 from graphveil.methods.base.network.network import Labels, as_matrix
 from graphveil.methods.links.collection import LinkReports, named_pairs
@@ -100,8 +100,7 @@ def read_lists(
         alike: whether pairs may be told apart by how alike their features are.
     """
     labels = judged_labels(labels_of(released.people), device)
-    if not bool(labels.train.any()):
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    require_taught(labels.train)
     heard = labels.channel.logs.to(device)
     without, lists = PARTS[reading][0], () if leave_lists else PARTS[reading][1]
     steps = _Steps(without, lists, rounds, progress)

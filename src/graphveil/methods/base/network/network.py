@@ -12,7 +12,7 @@ from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Split
+from graphveil.graphs import Split, require_taught
 from graphveil.methods.base.network.objectives import drop_objective, many_labels, smooth_labels
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
@@ -109,7 +109,7 @@ def train_network(
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
         unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
     """
-    _require_taught(labels.train)
+    require_taught(labels.train)
     device, p = settings.device, _hops_of(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
@@ -199,15 +199,10 @@ class UnreachedError(InputError):
 
 def require_reached(topology: Topology, split: Split, hops: int) -> None:
     """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone."""
-    _require_taught(split.train)
+    require_taught(split.train)
     if hops:
         mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
         _require_targets(bool((mass[split.train] > 0).any()), hops)
-
-
-def _require_taught(train: Tensor) -> None:
-    if not bool(train.any()):
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
 
 
 def _require_targets(reached: bool, hops: int) -> None:

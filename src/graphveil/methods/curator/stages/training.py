@@ -14,7 +14,7 @@ from graphveil.aggregation.names import WEIGHT_KINDS
 from graphveil.aggregation.weights import edge_weights
 from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
+from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree, require_taught
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import digest_of
@@ -160,8 +160,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
     features, labelled = read_features(graph), split.train | split.val
     # The test nodes' labels end here: nothing after this line could use them by mistake.
     labels = torch.where(labelled, graph.y, -1)
-    if not bool(split.train.any()):
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    require_taught(split.train)
     if bool(((labels < 0) & labelled).any()) or bool((labels >= len(schema.classes)).any()):
         raise InputError("a label is not a declared class", where=schema.name, allowed=", ".join(schema.classes))
     return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
