@@ -27,6 +27,7 @@ from graphveil.methods.links.collection import (
 )
 from graphveil.methods.links.entries import LIST_MECHANISMS
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.silent_lists import usual_excess
 from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
@@ -204,3 +205,12 @@ def test_no_link_is_learned_from_silence() -> None:
     core = Solitude(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, complement=5)
     with pytest.raises(InputError, match="complement where some people sent no list"):
         core.fit_reports(partly(core, 3))
+
+
+@pytest.mark.parametrize("reports", [1, 2])
+def test_what_reports_say_of_a_link_is_above_nothing_at_every_epsilon(reports: int) -> None:
+    """(1 - f)^2 / f + f^2 / (1 - f) to the power of the reports, less 1; rounding made it 0 at epsilon 1e-9."""
+    for flip in (0.02, 0.2, 0.45):
+        ratio = (1 - flip) ** 2 / flip + flip**2 / (1 - flip)
+        assert usual_excess(flip, reports) == pytest.approx(ratio**reports - 1, rel=1e-12)
+    assert usual_excess(1 / (1 + math.exp(1e-9)), reports) == pytest.approx(reports * 1e-18, rel=1e-5)

@@ -10,7 +10,7 @@ What a member says of everybody alike is one guess of the class shares, made fro
 are many it is all that long walks are left with, noise included, and it would drown what tells one node from another.
 The exact channel T of randomized response enters every member and the pool, so nothing is chosen by hand and no clean
 label is used.  benchmarks/README.md, "The panel", compares it with label propagation and LPGNN.
-Shapes: labels [n] with -1 for none, masks "used" [n, b], scores [n, b, c, m].
+Shapes: labels [n] with -1 for none, masks "used" [n, b], scores of a member [n, b, c].
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
 from graphveil.graphs.value.schema import EXTRACTED, FeatureNumbers
+from graphveil.models import reading_rows
 from graphveil.runtime.checks import is_number, require_whole
 from graphveil.runtime.late import Tensor, torch
 
@@ -80,11 +81,8 @@ class Extractor:
         return embeddings.clamp(self.low, self.high)
 
     def _rows(self, rows: Tensor) -> Tensor:
-        try:
+        with reading_rows(rows.shape[1], "feature extractor"):
             return self.embed(rows).float()
-        except Exception as error:  # code of a user's own may raise anything
-            what = f"it cannot read rows of {rows.shape[1]} numbers ({error})"
-            raise InputError(what, where="feature extractor", allowed=f"[m, {rows.shape[1]}]") from error
 
 
 def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:

@@ -118,7 +118,7 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
 
 
 @contextmanager
-def reading_rows(dimension: int) -> Iterator[None]:
+def reading_rows(dimension: int, where: str = "backbone") -> Iterator[None]:
     """While the block runs, what a user's module raises is its refusal of rows of that width, with InputError."""
     try:
         yield
@@ -126,7 +126,7 @@ def reading_rows(dimension: int) -> Iterator[None]:
         raise
     except Exception as error:  # code of a user's own may raise anything
         raise InputError(
-            f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"
+            f"it cannot read rows of {dimension} numbers ({error})", where=where, allowed=f"[n, {dimension}]"
         ) from error
 
 
