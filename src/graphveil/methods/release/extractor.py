@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
 from graphveil.graphs.value.schema import EXTRACTED, FeatureNumbers
-from graphveil.models import reading_rows
 from graphveil.runtime.checks import is_number, require_whole
 from graphveil.runtime.late import Tensor, torch
 
@@ -81,7 +81,7 @@ class Extractor:
         return embeddings.clamp(self.low, self.high)
 
     def _rows(self, rows: Tensor) -> Tensor:
-        with reading_rows(rows.shape[1], "feature extractor"):
+        with models.reading_rows(rows.shape[1], "feature extractor"):
             return self.embed(rows).float()
 
 
