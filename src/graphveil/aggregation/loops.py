@@ -6,6 +6,7 @@ Each gives the bits of the steps by torch that it stands for: same order of sums
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy.typing as npt
 from graphveil.runtime.compiled import compiled, squared_sum, weighted_sum
 
 # Bytes up to which rows stay in a core's own cache, and asking for them ahead takes longer than it saves.
-_NEAR: Final = 1 << 20
-# How many entries before it is read a row is asked for: so many reads are under way as memory answers at a time.
-_AHEAD: Final = 64
+_NEAR: Final = 1 << 21
+# How many entries before it is read a row is asked for: so many reads are under way as memory answers at a time. Of
+# long rows fewer, in so many bytes: they stay in the cache until they are read.
 _FEWEST: Final = 8
+_MOST: Final = 64
+_SOON: Final = 1 << 13
 
 
 @compiled
@@ -95,7 +98,6 @@ def scale_to_one(rows: npt.NDArray[np.float32], longest: float) -> None:
                 rows[i, k] = 0.0
 
 
-@compiled
 def add_rows(
     starts: npt.NDArray[Any],
     columns: npt.NDArray[np.int32],
@@ -113,9 +115,43 @@ def add_rows(
         x: [n, c], soonest of the columns that `widened` gives it. Of int16 the sums are exact, up to 2^24.
         out: [rows, c], set.
     """
-    width, ahead = x.shape[1], _AHEAD if x.size * x.itemsize > _NEAR else 0
-    # Of wide rows fewer, in the same bytes: they stay in the cache until they are read.
-    ahead = min(ahead, max(_FEWEST, _AHEAD * 64 // max(1, width)))
+    width = x.shape[1]
+    ahead = min(_MOST, max(_FEWEST, _SOON // max(1, width * x.itemsize))) if x.nbytes > _NEAR else 0
+    _OF_WIDTH.get(width, _add_any)(starts, columns, weights, x, out, ahead)
+
+
+def _of_width(width: int) -> Callable[..., None]:
+    """Return the loop over rows of so many columns, a power of 2: short rows end soon, and each choice would tell."""
+
+    @compiled
+    def add(
+        starts: npt.NDArray[Any],
+        columns: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.float32] | None,
+        x: npt.NDArray[np.float32] | npt.NDArray[np.int16],
+        out: npt.NDArray[np.float32],
+        ahead: int,
+    ) -> None:
+        for u in range(out.shape[0]):
+            weighted_sum(columns, weights, x, out, np.intp(starts[u]), np.intp(starts[u + 1]), u, 0, ahead, width)
+
+    return add
+
+
+_OF_WIDTH: Final = {width: _of_width(width) for width in (4, 8, 16, 32, 64)}
+
+
+@compiled
+def _add_any(
+    starts: npt.NDArray[Any],
+    columns: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float32] | None,
+    x: npt.NDArray[np.float32] | npt.NDArray[np.int16],
+    out: npt.NDArray[np.float32],
+    ahead: int,
+) -> None:
+    """Add rows of any number of columns."""
+    width = x.shape[1]
     wide, done = width // 64 * 64, width // 32 * 32
     rest = width - done
     for u in range(out.shape[0]):
