@@ -116,7 +116,7 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
 
 def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:
     """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
-    seconds, _ = spreading_cost(p, classes, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
+    seconds, _ = spreading_cost(p, classes - 1, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
     numbers, costly = p.nodes * classes, affordable(p.entries, classes, work)
     # Of each member what it says without a person's own report, and with it; what some members at once take of all
     # blocks, or of one; and what beliefs travel in along edges.

@@ -28,7 +28,7 @@ from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.methods.base.network.start import Reader
 from graphveil.methods.base.people.released import Topology
 from graphveil.models.labels.belief import Edges, edges_of, propagate_beliefs
-from graphveil.models.labels.label_prior import Channel, class_shares, homophily, label_pairs
+from graphveil.models.labels.label_prior import Channel, all_classes, class_shares, homophily, label_pairs
 from graphveil.models.labels.pool import Weights, fit_weights
 from graphveil.models.labels.process import DEPTH, POINTS, Process, fit_process
 from graphveil.runtime.late import Tensor, torch
@@ -315,7 +315,7 @@ def members(edges: int, classes: int, work: float = MOST_WORK) -> int:
 
 
 def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:
-    """Return how many sparse products of (FOLDS + 1) * classes columns a pool makes."""
+    """Return how many sparse products of (FOLDS + 1) * (classes - 1) columns a pool makes."""
     spreads = sum(_degree(kind) for kind in ("gcn", "mean"))
     if not affordable(edges, classes, work):
         return spreads
@@ -348,7 +348,7 @@ def _each_member(setting: _Setting, used: Tensor, *, costly: bool) -> Iterator[t
         for name in walks:
             # Each is let go as the next is read: of very many people they take most of the room.
             raw = results.pop(0)
-            yield name, (raw if scale is None else raw.div_(scale)).view(*used.shape, -1)
+            yield name, all_classes((raw if scale is None else raw.div_(scale)).view(*used.shape, -1))
     if costly:
         for kind, alpha, penalty in PROCESSES:
             matrix = setting.means if kind == "mean" else setting.p
@@ -365,12 +365,14 @@ def _degree(kind: str) -> int:
 
 
 def _seeds(setting: _Setting, used: Tensor) -> Tensor:
-    """Return the reports that blocks use, less the class shares [n, b * c]."""
+    """Return the reports that blocks use, less the class shares, which leaves rows that add up to 0: all classes but the
+    last [n, b * (c - 1)].
+    """
     prior = setting.log_prior.exp()
     # Unbiased for the true label; negative entries are right, and average out over neighbours.
     rows = torch.nn.functional.one_hot(setting.labels.clamp_min(0), len(prior))
     estimate = (rows - setting.channel.flip) / setting.channel.lean
-    return ((estimate - prior)[:, None] * used[:, :, None]).flatten(1)
+    return ((estimate - prior)[:, None, :-1] * used[:, :, None]).flatten(1)
 
 
 def _beliefs(setting: _Setting, used: Tensor, discount: float, temper: float) -> list[Tensor]:

@@ -108,6 +108,13 @@ def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]) -
     return min(max((float(joint.trace()) - square) / (1 - square), least), HOMOPHILY[1])
 
 
+def all_classes(scores: Tensor) -> Tensor:
+    """Return scores [..., c] that add up to 0 over the classes, given all but those of the last [..., c - 1]."""
+    own = scores.shape[-1]
+    identity = torch.eye(own, dtype=scores.dtype, device=scores.device)
+    return scores @ torch.cat([identity, -identity.sum(dim=1, keepdim=True)], dim=1)
+
+
 def shares_of(scores: Tensor) -> Tensor:
     """Return softmax(scores) [n, c]; for numbers that need no gradient."""
     weights = (scores - scores.amax(dim=1, keepdim=True)).exp_()

@@ -19,6 +19,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.aggregation.sparse import Rows
+from graphveil.models.labels.label_prior import all_classes
 from graphveil.runtime.late import Tensor, torch
 
 SCALE: Final = 10.0
@@ -76,16 +78,23 @@ class Process:
     penalty: float
 
     def at(self, a: Tensor) -> Point:
-        """Return the point at a [n, b, c]."""
-        f = self.q.forward.walk(a.flatten(1), DEPTH, self.alpha).view_as(a)
+        """Return the point at a [n, b, c], which adds up to 0 over the classes: so does the slope, and every point of a
+        search that begins at 0.
+        """
+        f = self._walked(self.q.forward, a)
         # Classes come first between the products: sums over a handful of them are slow along the last dimension.
         expected = torch.softmax((f * SCALE).add_(self.log_prior).permute(2, 0, 1).contiguous(), dim=0)
         joint = expected * self.likelihood.T[:, :, None]
         total = joint.sum(dim=0)
         value = self.penalty / 2 * dot(a, a) - (total.log() * self.used).sum(dim=0)
         pull = expected.addcdiv_(joint, total, value=-1).mul_(self.used)
-        slope = self.q.backward.walk(pull.permute(1, 2, 0).reshape(len(a), -1), DEPTH, self.alpha)
-        return Point(a, f, value, slope.view_as(a).mul_(SCALE).add_(a, alpha=self.penalty))
+        slope = self._walked(self.q.backward, pull.permute(1, 2, 0))
+        return Point(a, f, value, slope.mul_(SCALE).add_(a, alpha=self.penalty))
+
+    def _walked(self, rows: Rows, x: Tensor) -> Tensor:
+        """Return B x, or with the transpose of Q that of B [n, b, c]: what adds up to 0 over the classes still does."""
+        fewer = x[:, :, :-1]
+        return all_classes(rows.walk(fewer.flatten(1), DEPTH, self.alpha).view(fewer.shape))
 
 
 def fit_process(process: Process) -> Tensor:
