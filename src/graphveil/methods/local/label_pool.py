@@ -365,8 +365,8 @@ def _degree(kind: str) -> int:
 
 
 def _seeds(setting: _Setting, used: Tensor) -> Tensor:
-    """Return the reports that blocks use, less the class shares, which leaves rows that add up to 0: all classes but the
-    last [n, b * (c - 1)].
+    """Return the reports that blocks use, less the class shares: rows that add up to 0, without the last class
+    [n, b * (c - 1)].
     """
     prior = setting.log_prior.exp()
     # Unbiased for the true label; negative entries are right, and average out over neighbours.
