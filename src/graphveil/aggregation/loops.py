@@ -117,7 +117,8 @@ def add_rows(
     """
     width = x.shape[1]
     ahead = min(_MOST, max(_FEWEST, _SOON // max(1, width * x.itemsize))) if x.nbytes > _NEAR else 0
-    _OF_WIDTH.get(width, _add_any)(starts, columns, weights, x, out, ahead)
+    loop: Callable[..., None] = _OF_WIDTH.get(width, _add_any)
+    loop(starts, columns, weights, x, out, ahead)
 
 
 def _of_width(width: int) -> Callable[..., None]:

@@ -213,12 +213,12 @@ def _run(
     nodes = split_of(graph, repetition.split, seed)
     method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
     began = time.perf_counter()
-    tell = _teller(progress, f"{name} {number + 1}/{repetition.repeats}")
+    staged = _staged(progress, f"{name} {number + 1}/{repetition.repeats}")
     if reads_lists(name):
         mechanism = WITH_DEGREES.get(name, "lists")
-        method.fit_reports(received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=tell)
+        method.fit_reports(received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=staged)
     else:
-        method.fit_reports(received.reports(nodes), topology_of(graph), progress=tell, engine=engine)
+        method.fit_reports(received.reports(nodes), topology_of(graph), progress=staged, engine=engine)
     seconds = time.perf_counter() - began
     agreed = {name: hits(method.predict_proba(), graph, nodes)}
     if repetition.controls:
@@ -384,7 +384,7 @@ def reads_lists(name: str) -> bool:
     return name in WITH_LISTS or name in WITH_DEGREES
 
 
-def _teller(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+def _staged(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
     if progress is None:
         return None
     report = progress

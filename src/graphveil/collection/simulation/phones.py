@@ -36,7 +36,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 
 def ring(
-    folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
+    folder: Path, data: str, url: str, cast: Cast, progress: ProgressCallback, tokens: Path | None = None
 ) -> dict[str, Any]:
     """Let everybody whose token is unused take part in one epoch; return how many enrolled, enrolled elsewhere,
     answered and sent again.
@@ -46,7 +46,7 @@ def ring(
         data: whose nodes are the people, in the order of the tokens.
         url: of the collector.
         cast: clients, dropouts, retries, seed.
-        tell: called with progress.
+        progress: called with progress.
         tokens: their file; None: in the folder.
 
     Raises:
@@ -59,7 +59,7 @@ def ring(
         tokens_by_number, task = _tokens(tokens or folder / TOKENS, graph.num_nodes), Task.of(remote.task())
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         show_task(task, clients)
-        phones = Phones(remote, graph, cast, clients, tell)
+        phones = Phones(remote, graph, cast, clients, progress)
         return phones.answer(task, phones.enrol(tokens_by_number))
 
 
@@ -77,7 +77,7 @@ class Phones:
     graph: GraphParts
     cast: Cast
     clients: Sequence[Client]
-    tell: ProgressCallback
+    progress: ProgressCallback
     wait: Callable[[float], None] = time.sleep
 
     def enrol(self, tokens: Sequence[str]) -> list[Device]:
@@ -88,7 +88,7 @@ class Phones:
             enrolment = self._enrol(token, key)
             if enrolment is not None:
                 devices.append(Device(node, *enrolment, self.clients[len(devices) % len(self.clients)], key))
-            self.tell(Progress(node + 1, len(tokens), "enrolling"))
+            self.progress(Progress(node + 1, len(tokens), "enrolling"))
         if not devices:
             raise InputError("no token is left", remedy="phones keep nothing: begin another collection")
         return devices
@@ -105,7 +105,7 @@ class Phones:
             if draws.random() >= self.cast.dropouts:
                 sent = read(report_of(task, opening, device, values_of(self.graph, device.node, kinds)))[0]
                 counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
-            self.tell(Progress(index + 1, len(devices), "answering"))
+            self.progress(Progress(index + 1, len(devices), "answering"))
         elsewhere = task.people - len(devices)
         totals = {"answered": counts["accepted"], "again": counts["again"]}
         return {"phones": len(devices), "elsewhere": elsewhere, **totals}
@@ -132,7 +132,7 @@ class Phones:
             except DeviceError as error:
                 if error.code != "no-opening":
                     raise
-            self.tell(Progress(seconds, 0, "waiting for the round to open"))
+            self.progress(Progress(seconds, 0, "waiting for the round to open"))
             self.wait(1.0)
         raise AssertionError("seconds never end")
 

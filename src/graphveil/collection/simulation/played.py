@@ -135,14 +135,16 @@ class Apart:
         await self._inner(scope, receive, send)
 
 
-def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Output | None = None) -> dict[str, Any]:
+def play(
+    folder: Path, data: str, cast: Cast, progress: ProgressCallback, *, out: Output | None = None
+) -> dict[str, Any]:
     """Play a collection from enrolment to export; return how many enrolled, dropped out, answered and sent again, by
     client; the refusals; the hash of the epoch.
 
     Args:
         folder: with the draft of the task, signed or not; it is not changed.
         data: whose nodes are the people.
-        tell: called with progress.
+        progress: called with progress.
         out: where to write the export; None: nowhere.
 
     Raises:
@@ -157,7 +159,7 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
         desk = _signed(draft, Path(play_folder), cast)
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         with served(desk) as url:
-            stage = _Stage(desk, Remote(url), graph, cast, tell)
+            stage = _Stage(desk, Remote(url), graph, cast, progress)
             facts = stage.played(clients)
         facts["refused"] = desk.status()["refused"]
         if out is not None:
@@ -259,7 +261,7 @@ class _Stage:
     remote: Remote
     graph: GraphParts
     cast: Cast
-    tell: ProgressCallback
+    progress: ProgressCallback
 
     def played(self, clients: Sequence[Client]) -> dict[str, Any]:
         """Play all epochs; return the counts, and the hash of the last epoch."""
@@ -304,7 +306,7 @@ class _Stage:
             with refusals("enrolment"):
                 number, joined = self.remote.enrol(tokens[node], key.hex())
             yield Device(node, number, joined, clients[(before + place) % len(clients)], key)
-            self.tell(Progress(place + 1, len(nodes), "enrolling"))
+            self.progress(Progress(place + 1, len(nodes), "enrolling"))
 
     def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
         opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
@@ -323,7 +325,7 @@ class _Stage:
                 with refusals("report"):
                     counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
                 counts[f"by {device.client.name}"] += 1
-            self.tell(Progress(index + 1, len(devices), "answering"))
+            self.progress(Progress(index + 1, len(devices), "answering"))
         return counts
 
 

@@ -80,8 +80,8 @@ def load_arrays(name: str, root: DataRoot) -> GraphParts:
     about = _SETS[name]
     file = f"{about.file}.npz"
 
-    def fetch(target: Path, tell: ProgressCallback) -> None:
-        download(_url(about), target / file, tell)
+    def fetch(target: Path, progress: ProgressCallback) -> None:
+        download(_url(about), target / file, progress)
 
     folder = root.ensure(f"pyg/{about.kind}/{about.folder}/raw", (file,), name=name, fetch=fetch)
     read: Callable[[Path, _Set], _Parts] = _read_twitch if about.kind == "Twitch" else _read_sparse

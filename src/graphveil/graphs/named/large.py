@@ -176,10 +176,10 @@ def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
 def _pyg_files(root: DataRoot, kind: str, files: tuple[str, ...]) -> Path:
     """Return the folder of the raw files of a class of PyG."""
 
-    def fetch(target: Path, tell: ProgressCallback) -> None:
+    def fetch(target: Path, progress: ProgressCallback) -> None:
         with quiet():
             from torch_geometric import datasets
-        unzip(download(getattr(datasets, kind).url, target / f"{kind.lower()}.zip", tell), files, target)
+        unzip(download(getattr(datasets, kind).url, target / f"{kind.lower()}.zip", progress), files, target)
 
     return root.ensure(f"pyg/{kind}/raw", files, name=kind.lower(), fetch=fetch)
 

@@ -80,8 +80,8 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
     about = _SETS[name]
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
 
-    def fetch(target: Path, tell: ProgressCallback) -> None:
-        unzip(download(about.url, target / "files.zip", tell), files, target)
+    def fetch(target: Path, progress: ProgressCallback) -> None:
+        unzip(download(about.url, target / "files.zip", progress), files, target)
 
     folder = root.ensure(f"musae/{about.folder}", files, name=name, fetch=fetch)
     edges, features, target = (folder / file for file in files)

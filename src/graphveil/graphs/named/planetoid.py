@@ -91,9 +91,9 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
     about = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
 
-    def fetch(target: Path, tell: ProgressCallback) -> None:
+    def fetch(target: Path, progress: ProgressCallback) -> None:
         for file in files:
-            download(f"{_URL}/{file}", target / file, tell)
+            download(f"{_URL}/{file}", target / file, progress)
 
     folder = root.ensure(f"pyg/Planetoid/{about.folder}/raw", files, name=name, fetch=fetch)
     contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]

@@ -66,8 +66,8 @@ class LaterWeights:
     Post-processing: the weights after each step are released by what was paid for.
     """
 
-    def __init__(self, network: nn.Module, tell: ProgressCallback | None = None) -> None:
-        self._weights, self._tell = [weight.detach() for weight in network.parameters()], tell
+    def __init__(self, network: nn.Module, progress: ProgressCallback | None = None) -> None:
+        self._weights, self._progress = [weight.detach() for weight in network.parameters()], progress
         self._means, self._followed = [torch.zeros_like(weight) for weight in self._weights], 0
 
     def __call__(self, event: Progress) -> None:
@@ -76,8 +76,8 @@ class LaterWeights:
             self._followed += 1
             for mean, weight in zip(self._means, self._weights, strict=True):
                 mean += (weight - mean) / self._followed
-        if self._tell is not None:
-            self._tell(event)
+        if self._progress is not None:
+            self._progress(event)
 
     def keep(self) -> None:
         """Put the means in place of the last weights."""

@@ -104,7 +104,7 @@ def pool_labels(
         seed: fixes the folds, never privacy noise.
         reader: trained elsewhere on `pool_clues`, one more member; None: none.
     """
-    place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
+    place: dict[str, Any] = {"device": device, "progress": progress, "engine": engine}
     read = read_labels(topology, labels, channel, seed=seed, **place)
     if reader is not None:
         read = _with_reader(read, reader)
@@ -177,13 +177,13 @@ def read_labels(
     seed: int,
     device: str = "cpu",
     work: float = MOST_WORK,
-    tell: ProgressCallback | None = None,
+    progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Readings:
     """Return what the members make of released labels.
 
     Args:
-        topology, labels, channel, seed, device, tell, engine: as of `pool_labels`.
+        topology, labels, channel, seed, device, progress, engine: as of `pool_labels`.
         work: most multiply-adds of the costly members, which are left out where they would take more.
     """
     setting = _Setting.build(topology, labels.to(device), channel.doubting, device).on(engine)
@@ -208,8 +208,8 @@ def read_labels(
                 else:
                     own[sent == block] = scores[folds == block, place].to(kind)
             steps += 1
-            if tell is not None:
-                tell(Progress(steps, count))
+            if progress is not None:
+                progress(Progress(steps, count))
     names = [*CHAINED, *(name for name in whole if name not in CHAINED)]
     return Readings(setting, folds, names, *([scores[name] for name in names] for scores in (unheard, whole)))
 

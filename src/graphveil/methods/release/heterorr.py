@@ -189,7 +189,12 @@ class HeteroRR(Publisher):
         return released
 
     def _read(
-        self, graph: Graph, domain: PairDomain | None, split: Split | None, tell: ProgressCallback | None, **how: Any
+        self,
+        graph: Graph,
+        domain: PairDomain | None,
+        split: Split | None,
+        progress: ProgressCallback | None,
+        **how: Any,
     ) -> Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema, privacy = graph.schema, self.privacy
@@ -202,7 +207,9 @@ class HeteroRR(Publisher):
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             rows = rows_of(features.x) if mechanism is None else None  # noisy rows would say little of who is alike
-            synthetic = make_edges(privacy, domain, private, features=rows, chains=self.chains, progress=tell, **how)
+            synthetic = make_edges(
+                privacy, domain, private, features=rows, chains=self.chains, progress=progress, **how
+            )
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
                 counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **how)

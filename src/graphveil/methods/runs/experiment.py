@@ -111,13 +111,13 @@ def run(
         method = build_method(name, settings, len(cut.schema.classes), seed=seed + number, device=device)
         require_trainable(entry, cut)
         stage = f"{name} {number + 1}/{repeats}"
-        tell = _teller(progress, stage, method if search is None else None, cut)
+        staged = _staged(progress, stage, method if search is None else None, cut)
         began = time.perf_counter()
         if search is None:
-            method.fit(cut, split=node_split, randomness=randomness, progress=tell, engine=engine)
+            method.fit(cut, split=node_split, randomness=randomness, progress=staged, engine=engine)
         else:
             ask = partial(choose, name, cut, settings, search, split=node_split, randomness=randomness)
-            tuned.append(ask(seed=seed + number, device=device, progress=tell))
+            tuned.append(ask(seed=seed + number, device=device, progress=staged))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
         if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
@@ -240,20 +240,20 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
     return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
-def _teller(
+def _staged(
     progress: ProgressCallback | None, stage: str, method: Estimator | None, graph: Graph
 ) -> ProgressCallback | None:
     if progress is None:
         return None
     report, origin = progress, getattr(graph, "release", None)
 
-    def tell(event: Progress) -> None:
+    def staged(event: Progress) -> None:
         spent = None if method is None else _epsilon(method.ledger)  # what trials cost is known at the end
         if origin is not None:  # it was spent before
             spent = origin.guarantee.epsilon
         report(event.named(stage, spent))
 
-    return tell
+    return staged
 
 
 def _epsilon(ledger: Ledger) -> float:

@@ -214,8 +214,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         last = len(published.networks) - 1
         networks = (*published.networks[:last], fresh[last])
         self.recipe.start(networks, last)
-        tell = progress_of(progress, last + 1)(last)
-        history = self._train(networks[last], last, published.parts, people, noise, randomness, tell)
+        counted = progress_of(progress, last + 1)(last)
+        history = self._train(networks[last], last, published.parts, people, noise, randomness, counted)
         pool = pool_for(self.recipe, networks, published, self.settings)
         logits = scores_of(self.recipe, networks, people.features, published.parts, pool)
         epochs = (*published.history, *history)

@@ -434,7 +434,7 @@ def of_all(
 
 
 def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
-    """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
+    """Return, for each network, a callback that counts on where the one before it ended, in thousandths."""
     if progress is None:
         return lambda which: None
     tell = progress
