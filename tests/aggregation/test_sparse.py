@@ -102,7 +102,7 @@ MATRIX = sp.random_array(
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 48, 49, 65, 96])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 48, 49, 64, 65, 96])
 def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
     x = DRAWN.integers(-100, 100, (30, columns))
     matrix = MATRIX.indptr.astype(kind), MATRIX.indices.astype(np.int32), MATRIX.data.astype(np.float32)

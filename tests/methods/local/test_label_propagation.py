@@ -184,6 +184,19 @@ def held_out(labels: Tensor, setting: Any) -> tuple[Tensor, Tensor]:
     return folds, torch.stack([members[name] for name in names], dim=3)
 
 
+def test_members_are_walks_of_what_reports_say_of_each_class_beyond_its_share() -> None:
+    """What is multiplied leaves the last class out: the scores must be those of all of them."""
+    labels = reports()
+    setting, used = label_pool._Setting.build(topology(), labels, LAW, "cpu"), (labels >= 0).float()[:, None]
+    inverse = torch.linalg.inv(LAW.matrix.double())
+    beyond = (inverse[labels.clamp_min(0)] - setting.log_prior.exp().double()) * used
+    p = (setting.p @ torch.eye(len(labels))).double()
+    members = dict(label_pool._each_member(setting, used, costly=False))
+    for hops in (1, 2, 3):
+        expected = torch.linalg.matrix_power(p, hops) @ beyond
+        assert torch.allclose(members[f"hops gcn {hops}"][:, 0].double(), expected, atol=1e-5)
+
+
 def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
     labels = reports()
     folds = label_pool._folds(labels, 0)
