@@ -40,6 +40,7 @@ from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.release.scores import public_part, public_scores
 from graphveil.methods.release.structure import preserved
+from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -211,7 +212,7 @@ def preserved_facts(
 def train(graph: Any, x: Any, edges: Tensor, split: Split, seed: int, steps: int) -> dict[str, float]:
     """Return scores of a network trained on released features and edges, in percent."""
     start = time.process_time()
-    labels = Labels(graph.y, split.train, split.val, len(graph.schema.classes), 1.0, 0.0)
+    labels = Labels(graph.y, split.train, split.val, Channel(len(graph.schema.classes)))
     settings = replace(NETWORK, seed=seed, steps_x=steps)
     logits = train_network(x, 0.0, labels, Topology(edges, graph.num_nodes), settings).logits
     return scores(logits[split.test], graph.y[split.test]) | {"seconds": time.process_time() - start}
