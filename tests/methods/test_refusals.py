@@ -272,6 +272,11 @@ def test_what_is_no_split_or_source_of_noise_is_refused_before_anything_is_paid(
         with pytest.raises(InputError, match=says):
             method.fit(graph, **{"split": split, "randomness": SeededRandomness(1), **how})
         assert method.ledger.spends == ()
+        # The half that reads has callers of its own.
+        if says.startswith("split: ") or "randomness" in how:
+            with pytest.raises(InputError, match=says):
+                method.collect(graph, **{"split": split, "randomness": SeededRandomness(1), **how})
+            assert method.ledger.spends == ()
 
 
 def test_reports_and_topology_are_those_of_the_family() -> None:

@@ -15,9 +15,10 @@ from textwrap import wrap
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.graphs import as_graph
+from graphveil.graphs import Split, as_graph, require_split
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.privacy import Randomness, require_randomness
 from graphveil.runtime.late import LateModule
 
 _ARGS = "    Args:"
@@ -112,6 +113,21 @@ def require_unreleased(graph: Graph, name: str) -> None:
 def as_own_graph(value: Graph) -> Graph:
     """Return the user's graph, name or folder as a graph; a graph of graphveil comes back as it is, unread."""
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
+
+
+def checked_graph(value: Graph, split: Split, randomness: Randomness, *, unreleased: str | None = None) -> Graph:
+    """Return the user's graph for the half of a method that reads it; refuses what is no split, or no source of noise.
+
+    Args:
+        value: see `as_own_graph`.
+        unreleased: the name of a method that protects no release again, see `require_unreleased`.
+    """
+    graph = as_own_graph(value)
+    if unreleased is not None:
+        require_unreleased(graph, unreleased)
+    require_split(split, int(graph.num_nodes))
+    require_randomness(randomness)
+    return graph
 
 
 def require_published(published: object, kind: type) -> None:

@@ -25,7 +25,7 @@ from graphveil import models
 from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, require_split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.network import (
@@ -37,7 +37,7 @@ from graphveil.methods.base.network.network import (
 )
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
-from graphveil.methods.base.parameters import as_own_graph, require_published, require_unreleased
+from graphveil.methods.base.parameters import checked_graph, require_published
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.storage import (
     Stored,
@@ -66,7 +66,7 @@ from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
 from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.logistic import choose_logistic
 from graphveil.models.labels.pool import pool_weights
-from graphveil.privacy import Guarantee, Randomness, Spend, require_randomness
+from graphveil.privacy import Guarantee, Randomness, Spend
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
@@ -200,10 +200,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             BudgetError: when this publication has already been made, before anything is read.
             InputError: for a unit that does not fit the graph, or an unknown label.
         """
-        graph = as_own_graph(graph)
-        require_unreleased(graph, self.name)
-        require_split(split, int(graph.num_nodes))
-        require_randomness(randomness)
+        graph = checked_graph(graph, split, randomness, unreleased=self.name)
         schema, columns = graph.schema, len(graph.schema.classes)
         noise = self.planned_noise(schema)
         if self.backbone is not None:

@@ -15,7 +15,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.parameters import require_unreleased
+from graphveil.methods.base.parameters import checked_graph
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
 from graphveil.methods.base.storage import Stored, number, prefixed, restored, schema_from, without_prefix
@@ -159,7 +159,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             InputError: for data outside the declared range or classes, or a backbone in which clipping one row's
                 gradient would not bound what the row does; nothing is paid then.
         """
-        require_unreleased(graph, self.name)
+        graph = checked_graph(graph, split, randomness, unreleased=self.name)
         schema, network = graph.schema, self._network(graph.schema)
         # Before paying: a module that mixes rows would make the whole price meaningless. No data is looked at.
         if self.backbone is not None:

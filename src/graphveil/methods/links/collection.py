@@ -16,12 +16,12 @@ from typing import Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, require_split, validate
+from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.parameters import as_own_graph, require_unreleased
+from graphveil.methods.base.parameters import checked_graph
 from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
@@ -30,7 +30,7 @@ from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_excess
 from graphveil.models import NamedPairs
-from graphveil.privacy import Guarantee, Randomness, require_randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 from graphveil.runtime.progress import ProgressCallback
@@ -230,18 +230,11 @@ class ListsEstimator(FittedEstimator[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside what was declared; what was paid stays paid.
         """
-        graph = as_own_graph(graph)
-
-        def check() -> None:
-            require_unreleased(graph, self.name)
-            self.require_served(graph)
-            require_split(split, int(graph.num_nodes))
-            require_randomness(randomness)
-
+        graph = checked_graph(graph, split, randomness, unreleased=self.name)
         return self.account.collect(
             spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes)),
             lambda: randomize_graph(graph, split, self.privacy, self.links, randomness=randomness, engine=engine),
-            check=check,
+            check=lambda: self.require_served(graph),
         )
 
     @abstractmethod

@@ -20,11 +20,11 @@ from graphveil.aggregation.shared import quick_width
 from graphveil.aggregation.sparse import walk_coefficients
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Split, require_split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
-from graphveil.methods.base.parameters import as_own_graph
+from graphveil.methods.base.parameters import checked_graph
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports, Topology, require_servable, topology_of
@@ -35,7 +35,7 @@ from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.models.labels.label_prior import Channel
-from graphveil.privacy import Guarantee, Randomness, require_randomness
+from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.checks import require_choice
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -200,9 +200,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         """Return everybody's report: labels of some, answers of the others where a question is asked."""
         if not isinstance(self.privacy, QuestionPrivacy):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
-        graph = as_own_graph(graph)
-        require_split(split, int(graph.num_nodes))
-        require_randomness(randomness)
+        graph = checked_graph(graph, split, randomness)
         privacy = self.privacy
         return self.account.collect(
             self.priced(graph),

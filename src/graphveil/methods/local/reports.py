@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.graphs import Graph, Split, require_split
+from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import F, FittedEstimator
-from graphveil.methods.base.parameters import as_own_graph
+from graphveil.methods.base.parameters import checked_graph
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import (
@@ -19,7 +19,7 @@ from graphveil.methods.base.people.released import (
     require_matching,
     topology_of,
 )
-from graphveil.privacy import Guarantee, Randomness, Spend, require_randomness
+from graphveil.privacy import Guarantee, Randomness, Spend
 from graphveil.runtime.progress import ProgressCallback
 
 
@@ -41,12 +41,10 @@ class ReportsEstimator(FittedEstimator[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
-        graph = as_own_graph(graph)
+        graph = checked_graph(graph, split, randomness)
 
         def check() -> None:
             self.require_served(graph)
-            require_split(split, int(graph.num_nodes))
-            require_randomness(randomness)
             self.require_reached(graph, split)
 
         return self.account.collect(

@@ -18,9 +18,9 @@ from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import Graph, GraphSchema, Split, require_split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.estimator import FittedEstimator
-from graphveil.methods.base.parameters import as_own_graph, require_published, require_unreleased
+from graphveil.methods.base.parameters import checked_graph, require_published
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
 from graphveil.methods.base.storage import (
@@ -63,7 +63,7 @@ from graphveil.methods.curator.stages.training import (
     unseen_shares,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect, require_randomness
+from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -138,10 +138,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes, or noise that does not fit the unit.
         """
-        graph = as_own_graph(graph)
-        require_unreleased(graph, self.name)
-        require_split(split, int(graph.num_nodes))
-        require_randomness(randomness)
+        graph = checked_graph(graph, split, randomness, unreleased=self.name)
         schema, networks, history = graph.schema, self._fresh(graph.schema), list[Epoch]()
         # From sizes alone: the noise is fixed, and paid for, before `read` sees the first private value.
         noise = self.planned_noise(schema, int(split.train.sum()))
