@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 import warnings
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_predict, cross_val_score, cross_validate
@@ -58,6 +60,16 @@ def test_a_copy_of_any_kind_pays_from_the_same_account(name: str) -> None:
     for other in (clone(method), copy.copy(method), copy.deepcopy(method)):
         assert other.account is method.account
         assert other.get_params() == method.get_params()
+
+
+def test_a_deep_copy_of_a_fitted_method_has_sparse_rows_of_its_own() -> None:
+    """Torch pickles and clones rows of this layout, and refuses to copy them."""
+    graph = made.graph()
+    method = LPGNN(epsilon_x=math.inf, epsilon_y=2.0, epochs=2, hidden=4).fit(graph, randomness=SeededRandomness(1))
+    other = copy.deepcopy([method])[0]
+    theirs, own = method.released.features, other.released.features
+    assert own.layout == torch.sparse_csr and own is not theirs and torch.equal(own.to_dense(), theirs.to_dense())
+    assert torch.equal(other.predict_proba(), method.predict_proba()) and other.account is method.account
 
 
 def test_fitted_attributes_are_there_after_fitting_alone() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,20 @@ def features_tensor(features: Features) -> Tensor:
         parts = (features.starts, features.columns, features.values)
         starts, columns, values = map(torch.from_numpy, parts)
         return torch.sparse_csr_tensor(starts, columns, values, size=features.shape, check_invariants=True)
+
+
+def deep_copied(value: Any, memo: dict[int, Any]) -> Any:
+    """As `copy.deepcopy`, also of sparse rows, which torch pickles and clones but refuses to copy."""
+    from torch.overrides import TorchFunctionMode
+
+    class CloningRows(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.__deepcopy__ and args[0].layout == torch.sparse_csr:
+                return args[0].clone()
+            return function(*args, **(kwargs or {}))
+
+    with CloningRows():
+        return deepcopy(value, memo)
 
 
 def features_of(x: Tensor) -> Features:

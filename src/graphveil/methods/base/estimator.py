@@ -14,6 +14,7 @@ people is refused, or charged where room was declared. Settings are tried by `me
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, random_split, require_split, require_taught
+from graphveil.graphs.value.features import deep_copied
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
@@ -370,6 +372,12 @@ class Estimator:
         # One account for all clones: cross-validation over n clones would else be n collections at the price of one.
         copied.account = self.account
         copied._cloned = True
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy that is fitted as this one is, with the same account."""
+        copied = memo[id(self)] = copy(self)
+        copied.__dict__ = deep_copied(self.__dict__, memo)
         return copied
 
     def __sklearn_is_fitted__(self) -> bool:
