@@ -19,12 +19,14 @@ from graphveil.errors import DataError, InputError
 from graphveil.graphs import (
     GraphSchema,
     as_graph,
+    describe,
     from_adjacency,
     from_networkx,
     from_pyg,
     from_tables,
     load_graph,
     load_parts,
+    make_graph,
     to_pyg,
     validate,
 )
@@ -200,6 +202,7 @@ REFUSED = {
     "x uneven": ({"x": [[1, 2], [3]]}, "x: is no array; allowed: an array, tensor or list, all rows equally long"),
     "ids one": ({"ids": 5}, "graph.ids: int in place of a list; allowed: texts and whole numbers"),
     "edges turned": ({"edge_index": torch.zeros(5, 2, dtype=torch.int64)}, "hand over its transpose"),
+    "nodes more": ({"num_nodes": 5}, "from_pyg: data has num_nodes 5, and 3 rows of features"),
     "mask several": ({"train_mask": torch.ones(3, 10, dtype=torch.bool)}, "train_mask holds 10 splits; choose one"),
 }
 
@@ -258,6 +261,25 @@ def test_what_is_no_graph_of_networkx_or_of_ours_is_refused_by_name() -> None:
         from_networkx(club(), features=None, **RANGE)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="to_pyg: a list is no graph of graphveil; make one"):
         to_pyg(unusable)
+    with pytest.raises(InputError, match="graph: a list is no graph of graphveil; make one"):
+        describe(unusable)
+    with pytest.raises(InputError, match="root is 5; allowed: a text or a path"):
+        load_graph("cora", root=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("schema", "make_graph: schema is a NoneType"),
+        ("x", "graph.x: x is not"),
+        ("edge_index", "edge_index is not an"),
+    ],
+)
+def test_a_graph_is_not_made_without_its_parts(part: str, says: str) -> None:
+    graph = tiny_graph()
+    parts: dict[str, Any] = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y, "schema": graph.schema}
+    with pytest.raises(InputError, match=says):
+        make_graph(**{**parts, part: None})
 
 
 # ---- adjacency ----

@@ -40,7 +40,7 @@ def test_bad_fractions_are_refused(fractions):
         random_split(tiny_graph(), 0, fractions)
     with pytest.raises(InputError, match="3 labelled nodes leave none to train on"):
         random_split(tiny_graph(), 0, (0.0, 0.5, 0.5))
-    with pytest.raises(InputError, match="random_split: a str is not a graph; make one with"):
+    with pytest.raises(InputError, match="random_split: a str is no graph of graphveil; make one with"):
         random_split("cora", 0)
     for seed in (-1, "x", 1.5):
         with pytest.raises(InputError, match=r"random_split: seed is .*; allowed: a whole number"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil import methods
+from graphveil import VFGNN, methods
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS
@@ -231,6 +231,9 @@ CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 
         (lambda: run_of(split=made.split_of(made.graph())), "split is a Split; allowed: a text, such as random"),
         (lambda: run_of(repeats=0), "repeats is 0; allowed: a whole number of at least 1"),
         (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
+        (lambda: methods.load_method(None), "path is None; allowed: a text or a path"),  # type: ignore[arg-type]
+        (lambda: methods.ClassSums.load(3), "path is 3; allowed: a text or a path"),  # type: ignore[arg-type]
+        (lambda: VFGNN(epsilon=8.0).fit(made.graph(), watch=3), "watch is 3; allowed: a function"),  # type: ignore[arg-type]
         (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),
         (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"high": math.inf}), "two finite numbers, low < high"),
         (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"low": "0"}), "two finite numbers, low < high"),

@@ -124,7 +124,7 @@ class VFGNN:
         source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
         require_unreleased(graph, "vfgnn")
         require_randomness(source)
-        require_call(progress, LOCAL)
+        require_call(LOCAL, progress=progress, watch=watch)
         nodes = random_split(graph, self.seed) if split is None else split
         require_split(nodes, int(graph.num_nodes))
         members, holdings = partition_graph(graph, nodes, shares, seed=self.seed)

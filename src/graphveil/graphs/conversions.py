@@ -8,7 +8,7 @@ declared (it shows the line that declares it), else with DataError, which names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -32,13 +32,14 @@ from graphveil.graphs.tables.arrays import (
 )
 from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
-from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes, names_of
+from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes, names_of, require_graph
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, ImageShape
 from graphveil.graphs.value.release import Release
 from graphveil.graphs.value.schema import GraphSchema, with_edges
 from graphveil.graphs.value.value import graph_of, parts_of
 from graphveil.runtime.late import sparse
+from graphveil.runtime.words import count_of
 
 if TYPE_CHECKING:
     import networkx
@@ -83,6 +84,10 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     schema = schema if schema is not None or declared else getattr(data, "schema", None)
     facts, notes = declaration_of("from_pyg(data", schema, declared, binary=is_binary(data.x))
     x, changes = read_features(data.x, facts)
+    # The number that was set: one that PyG infers it takes from the features, or guesses from the edges.
+    nodes = data["num_nodes"] if isinstance(data, Container) and "num_nodes" in data else None
+    if nodes is not None and nodes != x.shape[0]:
+        raise DataError(f"data has num_nodes {nodes}, and {count_of(x.shape[0], 'row')} of features", where="from_pyg")
     y, unknown = read_labels(data.y, x.shape[0], facts.classes)
     ends = read_ends(data.edge_index)
     edge_index, merged = merge_edges(ends[0], ends[1], x.shape[0], directed=facts.directed)
@@ -271,9 +276,7 @@ def to_pyg(graph: Graph) -> Data:
         >>> to_pyg(load_graph("social-100")).x.shape
         torch.Size([100, 1000])
     """
-    if not isinstance(getattr(graph, "schema", None), GraphSchema):
-        remedy = "make one with graphveil.as_graph or from_pyg"
-        raise InputError(f"a {type(graph).__name__} is no graph of graphveil", where="to_pyg", remedy=remedy)
+    require_graph(graph, "to_pyg")
     copied = graph_of(parts_of(graph))
     copied.x = graph.x.to_dense() if graph.x.is_sparse_csr else graph.x
     return copied

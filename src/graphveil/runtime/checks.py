@@ -6,7 +6,9 @@ Parameters are passed by the names that users know. NaN lies in no interval, and
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Final, TypeGuard
 
 from graphveil.errors import InputError
@@ -58,6 +60,13 @@ def require_whole(low: int, high: int | None = None, where: str | None = None, /
         if not is_whole(value) or value < low or (high is not None and value > high):
             allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
             raise InputError(f"{name} is {written(value)}", where=where, allowed=f"a whole number {allowed}")
+
+
+def as_path(value: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return a path as one; InputError for what is neither a text nor a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} is {written(value)}", allowed="a text or a path")
+    return Path(value)
 
 
 def require_choice(allowed: Collection[str], where: str | None = None, /, **named: object) -> None:

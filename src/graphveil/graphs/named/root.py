@@ -15,6 +15,7 @@ from pathlib import Path
 
 from graphveil.errors import MissingDataError
 from graphveil.files.writing import partial_folder
+from graphveil.runtime.checks import as_path
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 Fetch = Callable[[Path, ProgressCallback], None]
@@ -29,7 +30,7 @@ LARGEST_DOWNLOAD = 8 << 30
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
     if root is not None:
-        return Path(root).expanduser()
+        return as_path(root, "root").expanduser()
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]).expanduser()
     return user_cache()

@@ -31,6 +31,7 @@ from graphveil.graphs.tables.tables import read_table
 from graphveil.graphs.tables.write import new_graph_folder, write_graph
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.release import FORMAT, NeighbourCounts, Release
+from graphveil.runtime.checks import as_path
 from graphveil.runtime.late import polars, torch
 
 FILE = "release.json"
@@ -60,7 +61,7 @@ def write_release(
     if not isinstance(release, Release):
         remedy = "publish it with graphveil.HeteroRR or ClassCounts, and write what their release returns"
         raise InputError(f"release is a {type(release).__name__}", where="write_release", remedy=remedy)
-    folder = Path(path)
+    folder = as_path(path)
     with new_graph_folder(folder) as inside:
         write_graph(released, inside, format="parquet", release=True)
         if release.counts is not None:

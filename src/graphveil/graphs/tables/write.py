@@ -43,6 +43,7 @@ from graphveil.graphs.value.features import to_rows
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, SparseRows
 from graphveil.graphs.value.schema import GraphSchema, schema_facts, schema_from
 from graphveil.graphs.value.splits import published_split
+from graphveil.runtime.checks import as_path
 from graphveil.runtime.late import polars
 from graphveil.runtime.sorted_arrays import distinct
 
@@ -66,9 +67,10 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
-    with new_graph_folder(Path(path), own=True) as inside:
+    folder = as_path(path)
+    with new_graph_folder(folder, own=True) as inside:
         write_graph(graph, inside, format=format)
-    return Path(path)
+    return folder
 
 
 @contextmanager
@@ -194,7 +196,7 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
     """
     if parts.release is not None:
         raise InputError("is a release", where=parts.schema.name, remedy="keep it as it is: its hashes name its files")
-    arrays, folder = _arrays(parts), Path(path)
+    arrays, folder = _arrays(parts), as_path(path)
     content = {
         "format": FORMAT,
         "schema": {**schema_facts(parts.schema), "notes": parts.schema.notes},

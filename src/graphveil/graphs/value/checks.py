@@ -22,6 +22,13 @@ DISTINCT = "ids that differ in more than case, spaces, accents written apart and
 _PLAIN = re.compile("[!-@[-`{-~]*")
 
 
+def require_graph(graph: object, where: str = "graph") -> None:
+    """Refuse with InputError what is no graph of ours."""
+    if not isinstance(getattr(graph, "schema", None), GraphSchema):
+        what, remedy = f"a {type(graph).__name__} is no graph of graphveil", "make one with graphveil.as_graph"
+        raise InputError(what, where=where, remedy=remedy)
+
+
 def check_parts(parts: GraphParts) -> GraphParts:
     """Check features, labels and ids against the schema; edges come checked from `merge_edges`."""
     check_features(parts.x, parts.schema)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.checks import require_graph
 from graphveil.graphs.value.parts import MASKS, Graph
-from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.checks import is_number
 from graphveil.runtime.late import Tensor, torch
 
@@ -65,9 +65,7 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     Raises:
         InputError: fractions that are negative or add up to more than 1, or leave no training node.
     """
-    if not isinstance(getattr(graph, "schema", None), GraphSchema):
-        remedy = "make one with graphveil.load_graph or as_graph"
-        raise InputError(f"a {type(graph).__name__} is not a graph", where="random_split", remedy=remedy)
+    require_graph(graph, "random_split")
     shares = fractions if isinstance(fractions, tuple | list) and all(map(is_number, fractions)) else ()
     if len(shares) != 3 or min(shares) < 0 or not 0 < sum(shares) <= 1 + 1e-9:
         allowed = "three shares of 0 or more, at most 1 in all"

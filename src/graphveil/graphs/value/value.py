@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs.value.checks import (
     check_edges,
     check_features,
@@ -17,6 +17,7 @@ from graphveil.graphs.value.checks import (
     check_private_nodes,
     check_public_edges,
     names_of,
+    require_graph,
 )
 from graphveil.graphs.value.features import features_of, features_tensor
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, Mask, Part
@@ -100,8 +101,13 @@ def make_graph(
         like: a graph that this one is made from; where that one is plain, so is this one.
 
     Raises:
-        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
+        DataError: labels or features outside what the schema declares, ids that do not tell the nodes apart, or parts
+            of another type or shape.
     """
+    if not isinstance(schema, GraphSchema):
+        raise InputError(f"schema is a {type(schema).__name__}", where="make_graph", allowed="a graphveil.GraphSchema")
+    _require_matrix(x)
+    _require_edges(edge_index)
     parts = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
     extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
     graph = _graph({**parts, **extras}, plain=isinstance(like, PlainGraph))
@@ -118,6 +124,7 @@ def graph_of(parts: GraphParts) -> Graph:
 
 def parts_of(graph: Graph) -> GraphParts:
     """Return the arrays of a graph; those in main memory are shared, not copied."""
+    require_graph(graph)
     masks: dict[Mask, np.ndarray] = {name: _array(mask) for name in MASKS if (mask := graph.get(name)) is not None}
     public, members = graph.get("public_edges"), graph.get("private_nodes")
     return GraphParts(
@@ -152,13 +159,12 @@ def validate(graph: Graph) -> Graph:
     Raises:
         DataError: names the part and the first fault in it.
     """
-    if not isinstance(graph.get("schema"), GraphSchema):
+    if not isinstance(getattr(graph, "schema", None), GraphSchema):
         raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")
     _check_features(graph)
     _check_labels(graph)
     edges = graph.get("edge_index")
-    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
-        raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
+    _require_edges(edges)
     listed, n, directed = _array(edges), int(graph.num_nodes), graph.schema.directed
     check_edges(listed, graph.x.shape[0], directed=directed)
     masks = (graph.get(name) for name in MASKS)
@@ -189,12 +195,21 @@ def _array(tensor: Tensor) -> np.ndarray:
     return array
 
 
-def _check_features(graph: Graph) -> None:
-    x = graph.get("x")
+def _require_edges(edges: object) -> None:
+    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
+        raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
+
+
+def _require_matrix(x: object) -> None:
     if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.dtype != torch.float32:
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise DataError(f"x has layout {x.layout}", where="graph.x", allowed="dense or sparse CSR")
+
+
+def _check_features(graph: Graph) -> None:
+    x = graph.get("x")
+    _require_matrix(x)
     check_features(features_of(x), graph.schema)
 
 

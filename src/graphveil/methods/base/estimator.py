@@ -194,7 +194,7 @@ class Estimator:
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
         require_randomness(source)
-        require_call(progress, engine)
+        require_call(engine, progress=progress)
         how: dict[str, Any] = {"randomness": source, "progress": progress}
         nodes = random_split(graph, self.seed) if split is None else split
         require_split(nodes, int(graph.num_nodes))

@@ -90,10 +90,11 @@ def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
             raise InputError(f"setting {name!r} is not known", where=kind.__name__, allowed=", ".join(parameters))
 
 
-def require_call(progress: object, engine: object) -> None:
-    """Refuse a callback that cannot be called, and an engine that is none: before anything is paid."""
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress is {progress!r}", allowed="a function that takes one event, or None")
+def require_call(engine: object, **callbacks: object) -> None:
+    """Refuse an engine that is none, and a callback that cannot be called: before anything is paid."""
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise InputError(f"{name} is {callback!r}", allowed="a function, or None")
     if isinstance(engine, type) or not hasattr(engine, "map_blocks"):
         allowed = "an engine of graphveil.engine: LOCAL, LocalEngine(...) or RayEngine(...)"
         raise InputError(f"engine is {engine!r}", allowed=allowed)

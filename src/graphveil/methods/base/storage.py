@@ -26,6 +26,7 @@ from graphveil.graphs.value.schema import schema_from as schema_from
 from graphveil.privacy import Ledger
 from graphveil.privacy.accounting.limits import what_was_collected
 from graphveil.privacy.ledger_file import LedgerFile
+from graphveil.runtime.checks import as_path
 from graphveil.runtime.late import Tensor, nn, torch
 
 KEY = "graphveil"
@@ -56,7 +57,7 @@ def save_method(
     """
     from safetensors.torch import save
 
-    target = _file(Path(path))
+    target = _file(path)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     # `allow_nan=False` below: NaN is no JSON, and another reader would refuse the file or, worse, guess.
     header = {"format": FORMAT, "kind": kind, "sha256": digest_of(kind, facts, plain), "facts": dict(facts)}
@@ -75,7 +76,7 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
         path: the file or its folder.
         kind: the kind expected, or None for any.
     """
-    target = _file(Path(path))
+    target = _file(path)
     if not target.is_file():
         raise ModelFileError(
             "no saved model", where=str(target), remedy="give the run folder or the file that save wrote"
@@ -114,7 +115,7 @@ def save_answers(
 
 def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
     """Return what was written beside a saved method, or None: the model alone was handed on."""
-    target = answers_file(_file(Path(path)))
+    target = answers_file(_file(path))
     if not target.is_file():
         return None
     _, facts, tensors = read_method(target, _answers_kind(kind))
@@ -126,7 +127,7 @@ def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
     `ledger.json`, or `NAME.ledger.json` of a model NAME, which the first spend makes.
     """
     # Links are followed, so that two names of one model share one ledger and one budget.
-    file = _file(Path(path)).resolve()
+    file = _file(path).resolve()
     place = file.with_name("ledger.json" if file.name == FILE else f"{file.stem}.ledger.json")
     return LedgerFile(place).open(Ledger.from_dict(facts["ledger"]))
 
@@ -256,7 +257,8 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return header, tensors
 
 
-def _file(path: Path) -> Path:
+def _file(path: str | Path) -> Path:
+    path = as_path(path)
     return path if path.suffix == ".safetensors" else path / FILE
 
 
