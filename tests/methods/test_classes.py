@@ -47,11 +47,22 @@ def test_a_method_is_a_class_with_real_parameters(name: str) -> None:
         kind(epsilonx=1.0)
 
 
-@pytest.mark.parametrize("name", ["lpgnn", "upgnet", "label-pool", "list-sums", "class-sums", "edge-rand", "mlp"])
-def test_a_loaded_model_is_of_the_class_that_was_saved(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(
+            (name, {})
+            for name in ("lpgnn", "upgnet", "label-pool", "list-sums", "class-sums", "edge-rand", "gap", "mlp")
+        ),
+        ("lpgnn", {"steps_x": None}),
+        ("edge-rand", {"weights": "posterior", "pooling": "none", "steps_x": None}),
+    ],
+)
+def test_a_loaded_model_is_of_the_class_that_was_saved(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
     graph = made.graph()
-    model = built(name).fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
+    model = built(name, **settings).fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
     file, kind = model.save(tmp_path), type(model)
+    assert kind.load(file).get_params() == model.get_params(), "what follows from others is not set by a file"
     assert type(load_method(file)) is type(kind.load(file)) is kind
     models = [
         each for each in kind.__mro__[1].__subclasses__() if getattr(each, "kind", "") == kind.kind and each is not kind

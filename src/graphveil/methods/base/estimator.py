@@ -318,7 +318,7 @@ class Estimator:
             path: a file, or a folder that gets `model.safetensors`.
         """
         stored = self.stored()
-        file = save_method(path, self.kind, stored.facts, stored.tensors)
+        file = save_method(path, self.kind, {**stored.facts, "unset": sorted(self._unset)}, stored.tensors)
         self.keep(file)
         return file
 
@@ -440,6 +440,7 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
     build = base.restore if backbone is None else partial(base.restore, backbone=backbone)
     with restoring(path):
         restored: Estimator = build(Stored(facts, tensors))
+        restored._unset = frozenset(facts.get("unset", ())) & {*restored.derived}
     if kind is not base:
         restored.__class__ = kind if issubclass(kind, named := class_of(restored)) else named
     # From the file and not from the model: copies of a model must not each have the whole budget.

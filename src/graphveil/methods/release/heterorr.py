@@ -280,10 +280,13 @@ class HeteroRR(Publisher):
     def parameters(self) -> dict[str, Any]:
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
-        chains = {"steps": self.chains.steps, "chains": self.chains.chains}
-        reading = {"weights": self.weights, "pooling": self.pooling}
         network = {name: getattr(self.settings, name) for name in _NETWORK}
-        return {**privacy, **scores, **chains, **reading, **network, **self._given}
+        return {**privacy, **scores, **self._options, **network, **self._given}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        chains = {"steps": self.chains.steps, "chains": self.chains.chains}
+        return {**chains, "weights": self.weights, "pooling": self.pooling}
 
     @property
     def settings(self) -> NetworkSettings:
@@ -314,7 +317,7 @@ class HeteroRR(Publisher):
         network, mine = self.network, self.account
         facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
         facts |= {**mine.facts(), "collections": sorted(mine.collections | network.account.collections)}
-        facts |= {"guarantee": self.guarantee.to_dict()}
+        facts |= {"guarantee": self.guarantee.to_dict(), "options": self._options}
         # What was predicted, with or without the network: nothing else of it is asked again.
         answers = {} if self.reading is None else {"logits": self.reading.scores}
         return Stored(facts, network.tensors() | answers)
@@ -325,8 +328,11 @@ class HeteroRR(Publisher):
         facts = stored.facts
         budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
-        method = cls(**{**budgets, **numbers})
-        method.network = LPGNN.restore(stored)
+        network, unset = LPGNN.restore(stored), facts.get("unset", ("steps_x",))
+        settings = {name: getattr(network.settings, name) for name in _NETWORK}
+        steps_x = None if "steps_x" in unset else network.settings.steps_x
+        method = cls(**{**budgets, **numbers, **facts.get("options", {}), **settings, "steps_x": steps_x})
+        method.network = network
         # Its own account and not the network's: this one has paid for the release.
         method.account = restored_account(facts)
         method._people = str(facts["people"])
