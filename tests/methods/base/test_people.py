@@ -126,6 +126,16 @@ def test_ids_are_believed_and_not_the_caller() -> None:
         fit("lpgnn").predict(graph(range(10, 70)), people="same")
 
 
+@pytest.mark.parametrize(("name", "ids"), [("lpgnn", True), ("lpgnn", False), ("solitude", True)])
+def test_the_people_of_the_run_are_not_declared_to_be_others(name: str, ids: bool) -> None:
+    """They would report a second time at the price of a first."""
+    method = fit(name, ids=ids)
+    paid = method.ledger
+    with pytest.raises(InputError, match="they cannot be other people: this is the graph of the run; leave out people"):
+        method.predict_proba(graph(ids=ids), people="other", randomness=SecureRandomness())
+    assert method.ledger == paid
+
+
 @pytest.mark.parametrize("kind", [int, float, np.int64, torch.tensor, "zoe\u0308\u00a0 {}".format])
 @BOTH
 def test_an_id_is_the_same_however_it_is_typed_or_spelled(name: str, kind: Any) -> None:

@@ -43,10 +43,10 @@ def test_hops_left_open_are_those_that_each_part_needs() -> None:
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_a_mode_that_does_not_fit_the_links_is_refused_before_they_are_read(mode: str) -> None:
-    graph = links_made.Sealed(links_made.graph(directed=mode != "directed"))
-    method = short(mode=mode)
+    whole = links_made.graph(directed=mode != "directed")
+    graph, method = links_made.Sealed(whole), short(mode=mode)
     with pytest.raises(InputError, match=f"mode {mode} for a graph whose links are"):
-        method.randomize(graph, split=None, randomness=SeededRandomness(1))  # type: ignore[arg-type]
+        method.randomize(graph, split=made.split_of(whole), randomness=SeededRandomness(1))  # type: ignore[arg-type]
     assert method.ledger.spends == ()
 
 

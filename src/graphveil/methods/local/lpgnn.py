@@ -58,7 +58,7 @@ from graphveil.methods.base.people.asking import (
     save_people,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Records, leans_on
+from graphveil.methods.base.people.people import Identity, Records, leans_on, not_others
 from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
@@ -245,7 +245,8 @@ class LPGNN(ReportsEstimator[Fitted]):
         if graph is None:
             return fitted.probabilities(fitted.network.logits)
         topology = topology_of(graph)
-        if reports is None and self._is_own(graph, topology, people):
+        own = reports is None and self._is_own(graph, topology)
+        if own and people != "other":
             return fitted.probabilities(fitted.network.logits)
         self._require_readable(graph.schema)
         mechanism: Any = self.privacy.features(fitted.schema)
@@ -253,6 +254,8 @@ class LPGNN(ReportsEstimator[Fitted]):
         # Declared public, so reading them on every call costs nobody anything.
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
+        elif own:
+            raise not_others(graph)
         else:
             collect = partial(self._sent, graph, topology, randomness, people, engine)
             sent = self._handed_in(graph, reports) if reports is not None else collect()
@@ -397,9 +400,9 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Return what the network is built with beside the settings."""
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
-    def _is_own(self, graph: Graph, topology: Topology, people: Identity | None) -> bool:
+    def _is_own(self, graph: Graph, topology: Topology) -> bool:
         """Whether this is the graph of the run, with its own people as far as ids tell."""
-        if people == "other" or topology.fingerprint != self.result.fingerprint:
+        if topology.fingerprint != self.result.fingerprint:
             return False
         # Without ids the same topology is taken for the same people: nothing of theirs is read, the answer is the old
         # one.

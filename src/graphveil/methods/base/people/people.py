@@ -281,6 +281,16 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     return tuple(names)
 
 
+def not_others(graph: Graph) -> InputError:
+    """Return the refusal of the run's own graph, whose people are declared to be others and would report twice."""
+    return InputError(
+        "they cannot be other people: this is the graph of the run",
+        where=graph.schema.name,
+        remedy="leave out people: the answer is there, and nobody is asked; other people with this graph need ids of "
+        "their own",
+    )
+
+
 def _not_the_same(graph: Graph, why: str) -> InputError:
     return InputError(
         f"they cannot be the people of the run: {why}",
