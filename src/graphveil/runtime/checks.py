@@ -63,10 +63,20 @@ def require_whole(low: int, high: int | None = None, where: str | None = None, /
 
 
 def as_path(value: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return a path as one; InputError for what is neither a text nor a path."""
+    """Return a path as one; InputError for what is neither a text nor a path.
+
+    Args:
+        name: of the parameter.
+    """
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name} is {written(value)}", allowed="a text or a path")
     return Path(value)
+
+
+def require_trained(nodes: int) -> None:
+    """Raise InputError where a training has no nodes."""
+    if nodes == 0:
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
 
 
 def require_choice(allowed: Collection[str], where: str | None = None, /, **named: object) -> None:

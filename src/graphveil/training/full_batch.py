@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from graphveil.errors import InputError
+from graphveil.runtime.checks import require_trained
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.loop import Adam
@@ -60,8 +61,7 @@ def train_full_batch(
     """
     from graphveil.training.head_loss import head_loss
 
-    if len(train.classes) == 0:
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    require_trained(len(train.classes))
     net = cast(Perceptron, model)
     targets = torch.nn.functional.one_hot(train.classes, net.head.out_features).t().to(torch.float32).contiguous()
     optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)

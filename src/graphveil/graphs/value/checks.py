@@ -23,7 +23,11 @@ _PLAIN = re.compile("[!-@[-`{-~]*")
 
 
 def require_graph(graph: object, where: str = "graph") -> None:
-    """Refuse with InputError what is no graph of ours."""
+    """Refuse with InputError what is no graph of ours.
+
+    Args:
+        where: the function or parameter that it was handed to.
+    """
     if not isinstance(getattr(graph, "schema", None), GraphSchema):
         what, remedy = f"a {type(graph).__name__} is no graph of graphveil", "make one with graphveil.as_graph"
         raise InputError(what, where=where, remedy=remedy)

@@ -56,7 +56,11 @@ def features_tensor(features: Features) -> Tensor:
 
 
 def deep_copied(value: Any, memo: dict[int, Any]) -> Any:
-    """As `copy.deepcopy`, also of sparse rows, which torch pickles and clones but refuses to copy."""
+    """As `copy.deepcopy`, also of sparse rows, which torch pickles and clones but refuses to copy.
+
+    Args:
+        memo: as of a `__deepcopy__`.
+    """
     from torch.overrides import TorchFunctionMode
 
     class CloningRows(TorchFunctionMode):

@@ -11,7 +11,7 @@ import numpy as np
 from graphveil.errors import InputError
 from graphveil.graphs.value.checks import require_graph
 from graphveil.graphs.value.parts import MASKS, Graph
-from graphveil.runtime.checks import is_number
+from graphveil.runtime.checks import is_number, require_trained
 from graphveil.runtime.late import Tensor, torch
 
 MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"
@@ -28,8 +28,7 @@ class Split:
 
 def require_taught(train: Tensor) -> None:
     """Refuse with InputError a mask [n] of training nodes that has none."""
-    if not bool(train.any()):
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    require_trained(int(train.sum()))
 
 
 def require_split(split: Split, nodes: int) -> None:

@@ -103,16 +103,18 @@ def network_cost(
     return seconds, BASE_MEMORY_MB + memory / 1e6
 
 
-def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks: int = 1) -> tuple[float, float]:
-    """Return the (seconds, MB) of spreading labels.
+def spreading_cost(p: Propagation, classes: int) -> tuple[float, float]:
+    """Return the (seconds, MB) of spreading labels."""
+    return spreading_seconds(p, classes, 400), BASE_MEMORY_MB + (4 * p.nbytes + 8 * p.nodes * classes * 4) / 1e6
+
+
+def spreading_seconds(p: Propagation, columns: int, products: int) -> float:
+    """Return the seconds of multiplying P with labels.
 
     Args:
-        products: how many times P is multiplied with all blocks.
-        blocks: how many blocks of labels are spread side by side.
+        columns: of the labels [n, columns]. products: how many times.
     """
-    n, columns = p.nodes, blocks * classes
-    seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)
-    return seconds, BASE_MEMORY_MB + (4 * p.nbytes + 8 * n * columns * 4) / 1e6
+    return products * (product_seconds(p, columns) + p.nodes * columns * 8 / 4e9)
 
 
 def product_seconds(p: Propagation, width: int) -> float:

@@ -12,7 +12,14 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.base.cost import BASE_MEMORY_MB, Propagation, network_cost, propagation_of, spreading_cost
+from graphveil.methods.base.cost import (
+    BASE_MEMORY_MB,
+    Propagation,
+    network_cost,
+    propagation_of,
+    spreading_cost,
+    spreading_seconds,
+)
 from graphveil.methods.base.family import Controls, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
@@ -116,7 +123,7 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
 
 def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:
     """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
-    seconds, _ = spreading_cost(p, classes - 1, products=pool_products(p.entries, classes, work), blocks=FOLDS + 1)
+    seconds = spreading_seconds(p, (FOLDS + 1) * (classes - 1), pool_products(p.entries, classes, work))
     numbers, costly = p.nodes * classes, affordable(p.entries, classes, work)
     # Of each member what it says without a person's own report, and with it; what some members at once take of all
     # blocks, or of one; and what beliefs travel in along edges.
