@@ -375,6 +375,14 @@ def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
         assert gaps == pytest.approx(np.array(likely) - likely[0], abs=2e-3)
 
 
+def test_counts_weighed_one_after_the_other_give_the_same_field() -> None:
+    table, label = counted(200, 1.0, private=12.0, public=3.0)
+    train = torch.arange(100)
+    at_once = count_fields(table, label, train)
+    assert torch.allclose(count_fields(table, label, train, at_once=1), at_once, rtol=1e-6)
+    assert torch.allclose(count_fields(table, label, train, at_once=300), at_once, rtol=1e-6)
+
+
 def test_rows_far_from_every_class_stay_finite() -> None:
     table, label = counted(200, 3.0, private=4.0, public=1.0)
     table.private[150] = torch.tensor([5000.0, -5000.0, 0.0])

@@ -156,6 +156,15 @@ def test_collected_weights_end_at_exactly_0_or_1_or_at_the_stationary_point() ->
     assert weights[5:].tolist() == pytest.approx([0.5, 0.9], abs=1e-3)
 
 
+def test_the_largest_penalty_holds_every_weight_where_it_was_collected() -> None:
+    """Where it would be 1 - slope / (2 lambda1): at the upper end of the range too, no square overflows."""
+    slopes = [-1.0, 0.5, 100.0]
+    assert stepped(slopes, Calibration(1e3, 0.0, 0.01), steps=600).tolist() == pytest.approx(
+        [1, 0.9998, 0.95], abs=1e-4
+    )
+    assert stepped(slopes, Calibration(1e9, 0.0, 0.01), steps=600).tolist() == pytest.approx([1, 1, 1], abs=1e-6)
+
+
 def test_entries_outside_stay_at_exactly_0_up_to_the_threshold_and_grow_beyond_it() -> None:
     chosen = Calibration(0.05, 0.02, 0.02)
     weights = stepped([0.3, 0.0, -0.0199, -0.02, -0.0201, -0.07, -0.2], chosen, steps=600, collected=False)
@@ -208,7 +217,8 @@ def test_a_loss_that_is_no_number_is_refused_in_either_step(call: int, epoch: in
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("lambda1", -1), ("lambda2", math.inf), ("learning_rate", math.nan), ("complement", -1)]
+    ("field", "value"),
+    [("lambda1", -1), ("lambda1", 1e9 + 1), ("lambda2", math.inf), ("learning_rate", math.nan), ("complement", -1)],
 )
 def test_settings_outside_their_range_are_refused(field: str, value: float) -> None:
     with pytest.raises(InputError, match=f"^{field}(_a)? is "):

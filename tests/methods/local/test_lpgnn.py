@@ -21,7 +21,7 @@ from graphveil.methods.base.network.features import features_of
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, randomize_people, topology_of
 from graphveil.methods.local import label_pool, pooled
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
-from graphveil.methods.local.label_pool import pooled_opinions, read_labels
+from graphveil.methods.local.label_pool import MOST_TEACHERS, Readings, pooled_opinions, read_labels
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
@@ -273,6 +273,25 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
     judged, final = pooled_opinions(before, judges)
     weighed = pooled_opinions(before, torch.zeros_like(judges))
     assert torch.equal(final, weighed[1]) and not torch.equal(judged, weighed[0])
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_of_very_many_reports_evenly_spaced_ones_weigh_the_members(more: int) -> None:
+    """The first member is right of every second report, the other one of those between them."""
+    _, reports, topology = people()
+    read, count = read_labels(topology, reports.labels, Channel(3, 0.8, 0.1), seed=0, work=0), MOST_TEACHERS + more
+    labels, first = torch.arange(count) % 3, torch.arange(count)[:, None] % 2 == 0
+    right, wrong = (torch.nn.functional.one_hot((labels + turned) % 3, 3).float() for turned in (0, 1))
+    scores = [torch.where(first, right, wrong), torch.where(first, wrong, right)]
+    setting = replace(read.setting, likelihood=read.setting.channel.matrix[:, labels].T)
+    many = Readings(setting, labels, ["first", "second"], scores, scores)
+    _, opinions = pooled_opinions(many, torch.zeros(count, dtype=torch.bool))
+    met = (opinions.argmax(dim=1) == labels).view(-1, 2).float().mean(dim=0)
+    gap = (opinions.amax(dim=1) - opinions.gather(1, labels[:, None])[:, 0]).view(-1, 2).mean(dim=0)
+    if more:
+        assert met.tolist() == [1, 0] and gap[1] > 0.1, "those between were not heard"
+    else:
+        assert abs(gap[0] - gap[1]) < 0.01, "up to that number everybody is heard, and both are right as often"
 
 
 def taught(graph: Graph, *, features: bool, edges: bool, epsilon_y: float = 3.0) -> LPGNN:

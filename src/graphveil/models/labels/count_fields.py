@@ -42,12 +42,13 @@ class CountedNeighbours:
         return 0.5 / math.sinh(self.rate / 2) ** 2
 
 
-def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Tensor:
+def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor, *, at_once: int = _AT_ONCE) -> Tensor:
     """Return phi [n, c].
 
     Args:
         labels: int64 [n], of which those that train are read.
         train: int64 numbers of the nodes that train.
+        at_once: pairs of a noisy and a true count that are weighed at once; no field depends on it.
     """
     private, public = (rows.double() for rows in (counts.private, counts.public))
     private_means, public_means = _mean_rows(private, public, labels[train], train, counts.variance)
@@ -63,7 +64,7 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
         here = (level == step).nonzero()[:, 0]
         times = float((step * WIDTH).exp())
         exact = _log_poisson(public[here][:, None, :], public_means * times).sum(dim=2)
-        field[here] = _noisy(private[here], private_means * times, counts.rate) + exact
+        field[here] = _noisy(private[here], private_means * times, counts.rate, at_once) + exact
     return field.to(counts.public)
 
 
@@ -88,14 +89,14 @@ def _mean_rows(
     return private_means, public_means.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
 
 
-def _noisy(rows: Tensor, expected: Tensor, rate: float) -> Tensor:
+def _noisy(rows: Tensor, expected: Tensor, rate: float, at_once: int) -> Tensor:
     """Return sum_g log Pr[row_g | class] up to a constant [m, classes], the noise summed over every true count."""
     most = float(expected.max())
     true = torch.arange(math.ceil(most + REACH * math.sqrt(most) + REACH) + 1, dtype=torch.float64)
     chances = _log_poisson(true[:, None, None], expected).exp()
     values, place = torch.unique(rows, return_inverse=True)
     parts = []
-    for some in values.split(max(1, _AT_ONCE // len(true))):
+    for some in values.split(max(1, at_once // len(true))):
         # What all true counts share is taken out first: far from all of them each term alone would be 0.
         away = (some[:, None] - true).abs()
         nearest = away.min(dim=1, keepdim=True).values
