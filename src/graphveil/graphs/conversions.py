@@ -8,7 +8,7 @@ declared (it shows the line that declares it), else with DataError, which names 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -85,7 +85,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     facts, notes = declaration_of("from_pyg(data", schema, declared, binary=is_binary(data.x))
     x, changes = read_features(data.x, facts)
     # The number that was set: one that PyG infers it takes from the features, or guesses from the edges.
-    nodes = data["num_nodes"] if isinstance(data, Container) and "num_nodes" in data else None
+    nodes = data["num_nodes"] if hasattr(data, "__contains__") and "num_nodes" in data else None
     if nodes is not None and nodes != x.shape[0]:
         raise DataError(f"data has num_nodes {nodes}, and {count_of(x.shape[0], 'row')} of features", where="from_pyg")
     y, unknown = read_labels(data.y, x.shape[0], facts.classes)
