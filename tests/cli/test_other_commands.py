@@ -66,6 +66,7 @@ def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type
     newcomers = ("social-150", "--people", "other", "--json")
     # The first through the public part: inside of a run that is the run.
     first, again = (type_in("predict", place, *newcomers).json for place in (run / "public", run))
+    assert "; paid now: epsilon " in first["note"] and "paid now" not in again["note"]
     assert first["predictions"] == again["predictions"] and type_in("report", run).code == 0
     ledger = json.loads((run / "ledger.json").read_text())
     assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]

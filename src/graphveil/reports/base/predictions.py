@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,7 +14,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.privacy import Guarantee
+from graphveil.privacy import Guarantee, Spend
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.parts import OWN
 from graphveil.reports.base.text import spreadsheet
@@ -150,6 +151,12 @@ def cost(
         return "another graph than that of the run is read as it is, its private parts too: NOT protected"
     price = rounded_up(privacy.epsilon_x or 0.0)
     return f"{_KNOWN}; new people send one feature report at epsilon {price}, which is kept"
+
+
+def paid(spends: Sequence[Spend]) -> str:
+    """What a prediction has just spent, in words; nothing where it spent nothing."""
+    parts = [f"epsilon {rounded_up(spend.epsilon)} on {spend.unit}" for spend in spends]
+    return f"; paid now: {', '.join(parts)}" if parts else ""
 
 
 def _cost_of_query(privacy: CuratorPrivacy) -> str:

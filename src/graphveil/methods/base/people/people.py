@@ -94,6 +94,9 @@ class Records:
             if ids is None:
                 names = _names(f"other {group}", range(count))
                 return Identified(self._rows(names), names, fact)
+            known = int((self._rows(_names("id", ids)) >= 0).sum())
+            if known:
+                raise not_others(graph, f"{known} of the ids have reported")
             names = _names(f"{graph.schema.name} id", ids)
             return Identified(self._rows(names), names, fact, _names(_DECLARED, ids))
         if ids is not None and self.named:
@@ -281,13 +284,16 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     return tuple(names)
 
 
-def not_others(graph: Graph) -> InputError:
-    """Return the refusal of the run's own graph, whose people are declared to be others and would report twice."""
+def not_others(graph: Graph, why: str) -> InputError:
+    """Return the refusal of people of the run who are declared to be others, and would report twice.
+
+    Args:
+        why: what tells that they are.
+    """
     return InputError(
-        "they cannot be other people: this is the graph of the run",
+        f"they cannot be other people: {why}",
         where=graph.schema.name,
-        remedy="leave out people: the answer is there, and nobody is asked; other people with this graph need ids of "
-        "their own",
+        remedy="leave out people: who has reported is not asked again; other people need ids of their own",
     )
 
 
