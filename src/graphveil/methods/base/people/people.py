@@ -94,9 +94,9 @@ class Records:
             if ids is None:
                 names = _names(f"other {group}", range(count))
                 return Identified(self._rows(names), names, fact)
-            known = int((self._rows(_names("id", ids)) >= 0).sum())
-            if known:
-                raise not_others(graph, f"{known} of the ids have reported")
+            reported = int((self._rows(_names("id", ids)) >= 0).sum())
+            if reported:
+                raise not_others(graph, f"{reported} of the ids have reported")
             names = _names(f"{graph.schema.name} id", ids)
             return Identified(self._rows(names), names, fact, _names(_DECLARED, ids))
         if ids is not None and self.named:
