@@ -56,8 +56,8 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private data.
     Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as their names
-    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration. Of a graph without
-    ids row numbers become the ids, by which people will be known, also in another folder that numbers its rows alike.
+    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration. Of a graph
+    without ids row numbers become the ids, by which people will be known, also in another folder with such ids.
 
     Args:
         format: "csv" or "parquet".
