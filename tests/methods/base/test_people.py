@@ -126,22 +126,13 @@ def test_ids_are_believed_and_not_the_caller() -> None:
         fit("lpgnn").predict(graph(range(10, 70)), people="same")
 
 
-@pytest.mark.parametrize(
-    ("name", "ids", "rows", "says"),
-    [
-        ("lpgnn", False, range(60), "this is the graph of the run"),
-        ("lpgnn", True, range(60), "this is the graph of the run"),
-        ("lpgnn", True, range(65, 4, -1), "55 of the ids have reported"),
-        ("solitude", True, range(60), "60 of the ids have reported"),
-        ("solitude", True, [70, 3], "1 of the ids have reported"),
-    ],
-)
-def test_the_people_of_the_run_are_not_declared_to_be_others(name: str, ids: bool, rows: Any, says: str) -> None:
+@pytest.mark.parametrize(("name", "ids"), [("lpgnn", True), ("lpgnn", False), ("solitude", True)])
+def test_the_people_of_the_run_are_not_declared_to_be_others(name: str, ids: bool) -> None:
     """They would report a second time at the price of a first."""
     method = fit(name, ids=ids)
     paid = method.ledger
-    with pytest.raises(InputError, match=f"they cannot be other people: {says}; leave out people"):
-        method.predict_proba(graph(rows, ids=ids), people="other", randomness=SecureRandomness())
+    with pytest.raises(InputError, match="they cannot be other people: this is the graph of the run; leave out people"):
+        method.predict_proba(graph(ids=ids), people="other", randomness=SecureRandomness())
     assert method.ledger == paid
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, Unpack, cast
 from graphveil import models
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs import Graph, GraphSchema, node_names
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import features_of, labels_of, reported_of
@@ -38,7 +38,7 @@ from graphveil.methods.base.network.network import (
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import read_people, rows_of_everybody, save_people
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Records, leans_on
+from graphveil.methods.base.people.people import Identity, Records, leans_on, not_others
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
 from graphveil.methods.base.settings import NUMBERS, NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, restoring, schema_from
@@ -256,7 +256,8 @@ class Solitude(ListsEstimator[FittedGraph]):
         fitted = self.result
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
-        own = people != "other" and people_key(graph) == fitted.people
+        of_run = people_key(graph) == fitted.people
+        own = of_run and people != "other"
         # A network that was trained on random numbers has nothing to say of new people.
         if not own and not self.privacy.collects_features:
             raise InputError(
@@ -268,6 +269,9 @@ class Solitude(ListsEstimator[FittedGraph]):
         if own:
             return torch.softmax(fitted.network.logits, dim=1)
         if self._new_people_pay:
+            # Without ids a name and a number are no proof.
+            if of_run and node_names(graph) is not None:
+                raise not_others(graph)
             return self._predict_others(graph, randomness, people, engine)
         # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.
         read = randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness(), engine=engine)

@@ -255,7 +255,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         elif own:
-            raise not_others(graph, "this is the graph of the run")
+            raise not_others(graph)
         else:
             collect = partial(self._sent, graph, topology, randomness, people, engine)
             sent = self._handed_in(graph, reports) if reports is not None else collect()

@@ -94,9 +94,6 @@ class Records:
             if ids is None:
                 names = _names(f"other {group}", range(count))
                 return Identified(self._rows(names), names, fact)
-            reported = int((self._rows(_names("id", ids)) >= 0).sum())
-            if reported:
-                raise not_others(graph, f"{reported} of the ids have reported")
             names = _names(f"{graph.schema.name} id", ids)
             return Identified(self._rows(names), names, fact, _names(_DECLARED, ids))
         if ids is not None and self.named:
@@ -284,14 +281,10 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     return tuple(names)
 
 
-def not_others(graph: Graph, why: str) -> InputError:
-    """Return the refusal of people of the run who are declared to be others, and would report twice.
-
-    Args:
-        why: what tells that they are.
-    """
+def not_others(graph: Graph) -> InputError:
+    """Return the refusal of the run's own graph, whose people are declared to be others and would report twice."""
     return InputError(
-        f"they cannot be other people: {why}",
+        "they cannot be other people: this is the graph of the run",
         where=graph.schema.name,
         remedy="leave out people: who has reported is not asked again; other people need ids of their own",
     )
