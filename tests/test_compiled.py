@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphveil.runtime import compiled
+from tests.test_writing import files_of_at_most
 
 
 def doubled(number: int) -> int:
@@ -19,18 +21,35 @@ def test_a_loop_says_what_it_says_in_python() -> None:
     assert compiled.compiled(doubled)(21) == 42
 
 
-def test_a_disk_that_takes_nothing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_cache(*args: Any, **options: Any) -> Any:
-        if options.get("cache"):
+def test_a_place_that_takes_no_cache_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(loop: Any) -> Any:
+        raise RuntimeError("cannot cache function: no locator available")
 
-            def refuse(loop: Any) -> Any:
-                raise RuntimeError("cannot cache function: no locator available")
-
-            return refuse
-        return numba.njit(*args, **options)
-
-    monkeypatch.setattr(compiled, "njit", without_cache)
+    monkeypatch.setattr(compiled, "_Cache", refuse)
     assert compiled.compiled(doubled)(21) == 42
+
+
+def loop_in(folder: Path) -> Any:
+    """A loop of a module in a folder, as another process has it."""
+    file, names = folder / "loops.py", {"__name__": "loops"}
+    file.write_text("def doubled(number):\n    return 2 * number\n")
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    return compiled.compiled(names["doubled"])
+
+
+def test_a_full_disk_or_a_damaged_file_of_the_cache_costs_a_compilation_and_nothing_else(tmp_path: Path) -> None:
+    with files_of_at_most(100):
+        assert loop_in(tmp_path)(21) == 42
+    cached = tmp_path / "__pycache__"
+    assert not list(cached.glob("*.nb?"))
+    assert loop_in(tmp_path)(21) == 42
+    for ending in ("nbi", "nbc"):
+        (file,) = cached.glob(f"*.{ending}")
+        file.write_bytes(b"")  # as a power cut can leave it
+        assert loop_in(tmp_path)(21) == 42
+        again = loop_in(tmp_path)
+        assert again(21) == 42
+        assert sum(again.stats.cache_hits.values()) == 1, "the next process has it again"
 
 
 @compiled.compiled

@@ -7,10 +7,12 @@ importing a room stays light.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
 from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
@@ -28,13 +30,30 @@ LONG_VECTORS: Final = "+avx512f" in get_host_cpu_features().split(",")
 def compiled(loop: Loop) -> Loop:
     """Compile a loop over typed arrays at its first call, and cache the machine code for later runs.
 
-    The cache lies beside the source or else in the user's cache folder; without either, each process compiles anew.
+    The cache lies beside the source or else in the user's cache folder; without either, or where what lies there is
+    damaged or the disk takes nothing, each process compiles anew.
     """
-    try:
-        # No fastmath: it reorders sums, by machine. Without the interpreter's lock, since blocks run in threads.
-        return cast(Loop, njit(cache=True, nogil=True)(loop))
-    except RuntimeError:
-        return cast(Loop, njit(nogil=True)(loop))
+    # No fastmath: it reorders sums, by machine. Without the interpreter's lock, since blocks run in threads.
+    dispatcher = njit(nogil=True)(loop)
+    with suppress(RuntimeError):
+        dispatcher._cache = _Cache(loop)
+    return cast(Loop, dispatcher)
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """A cache whose faults cost the time to compile, and nothing else: numba raises what the disk or a file says."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # of the disk; of a file that a power cut left empty, pickle raises nearly anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def _fetch(builder: cgutils.ir.IRBuilder, pointer: Any) -> None:
