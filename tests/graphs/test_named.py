@@ -145,6 +145,8 @@ def test_the_root_is_argument_then_variable_then_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert data_root() == tmp_path / "home" / ".cache" / "graphveil"
+    with pytest.raises(InputError, match="no home folder of this user; name the folder of data sets with --data-root"):
+        data_root("~nobody-of-this-name/data")
 
 
 def test_an_unknown_name_suggests_the_nearest_and_case_does_not_matter(tmp_path):

@@ -140,6 +140,10 @@ def test_a_folder_that_cannot_be_read_is_one_line(enrolled: Pretended, run: Run,
     refused(run("answer", data), "enrolment")
 
 
+def test_a_folder_below_a_home_that_nobody_has_is_one_line(run: Run) -> None:
+    refused(run("spent", "--folder", "~nobody-of-this-name/device"), "command: argument --folder: ~nobody")
+
+
 def test_nothing_of_a_task_turns_or_hides_what_stands_beside_it(run: Run, tmp_path: Path) -> None:
     """Overrides that a task leaves open would reach to the end of the line, over the price."""
     turned = "low \u202eprice\u2066 \u200f\u061c\u200b\u2028"

@@ -107,12 +107,13 @@ def _refuse(error: DeviceError, stands: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m graphveil.device", description="Check a task, and answer it with a noisy report.")
-    default = Path(os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")).expanduser()
+    # Expanded only where it is used: a user who names another folder needs no home.
+    default = os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")
     where = "where secret and ledger are kept; %(default)s"
-    parser.add_argument("--folder", type=Path, default=default, help=where)
+    parser.add_argument("--folder", type=_folder, default=default, help=where)
     # Behind the command too; where it is left out there, it does not hide what stands before.
     behind = _Parser(add_help=False)
-    behind.add_argument("--folder", type=Path, default=argparse.SUPPRESS, help="where secret and ledger are kept")
+    behind.add_argument("--folder", type=_folder, default=argparse.SUPPRESS, help="where secret and ledger are kept")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     enrol = commands.add_parser("enrol", parents=[behind], help="take part in a task with a token that you were given")
     enrol.add_argument("url", help="of the collector")
@@ -138,6 +139,15 @@ def _parser() -> argparse.ArgumentParser:
     lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
     lines.set_defaults(run=lambda args: answer_lines(sys.stdin.buffer))
     return parser
+
+
+def _folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text}: the system knows no home folder of this user; name another"
+        ) from error
 
 
 def _enrol(args: argparse.Namespace) -> Iterator[str]:

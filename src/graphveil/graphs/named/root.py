@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphveil.errors import MissingDataError
+from graphveil.errors import InputError, MissingDataError
 from graphveil.files.writing import partial_folder
 from graphveil.runtime.checks import as_path
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -30,16 +30,24 @@ LARGEST_DOWNLOAD = 8 << 30
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
     if root is not None:
-        return as_path(root, "root").expanduser()
+        return _expanded(as_path(root, "root"))
     if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).expanduser()
+        return _expanded(Path(os.environ[VARIABLE]))
     return user_cache()
 
 
 def user_cache() -> Path:
-    """Return the folder of what may be made or fetched again."""
+    """Return the folder of what may be made or fetched again; InputError where the system knows no home folder."""
     cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "graphveil"
+    return (Path(cache) if cache else _expanded(Path("~/.cache"))) / "graphveil"
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # a user without an entry, as in many containers, and without HOME
+        remedy = f"name the folder of data sets with --data-root or {VARIABLE}"
+        raise InputError("the system knows no home folder of this user", where=str(path), remedy=remedy) from error
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import graphveil
-from graphveil.errors import WriteError
+from graphveil.errors import InputError, WriteError
 from graphveil.files.reading import read_json
 from graphveil.files.writing import write_text
 from graphveil.graphs import Graph, GraphSchema
@@ -177,7 +177,10 @@ def remembered(facts: object, epsilon: float, search: Callable[[], Noise]) -> No
     files = sorted(Path(graphveil.__file__).parent.rglob("*.py"))
     source = _digest(repr([(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]))
     key = f"{facts!r} {graphveil.__version__} {platform.python_version()} {libraries} {source}"
-    place = user_cache() / "plans" / f"{_digest(key)}.json"
+    try:
+        place = user_cache() / "plans" / f"{_digest(key)}.json"
+    except InputError:  # a user without a home
+        return search()
     with suppress(OSError, ValueError, TypeError, KeyError):
         stored = read_json(place, largest=_LARGEST)
         record = stored["noise"]
