@@ -5,12 +5,16 @@ Here stand all commands, names of every kind, and paths to what is something els
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from graphveil.cli import app
 from graphveil.cli.base.console import suggested
+from graphveil.cli.train.command import _charges_stated
 from tests.cli.conftest import Terminal
 
 TRAIN = "train lpgnn digits"
@@ -225,6 +229,47 @@ def test_a_closed_disk_is_no_fault_of_ours(type_in: Terminal, monkeypatch: pytes
     monkeypatch.setattr("graphveil.graphs.describe", describe)
     answer = type_in("data", "describe", "digits")
     assert (answer.code, answer.err) == (2, "error: Permission denied: /x\n")
+
+
+def test_names_that_no_file_could_hold_are_refused_before_anything_is_computed(
+    type_in: Terminal, tmp_path: Path
+) -> None:
+    train = ("train", "class-sums", "social-100", "--epsilon", "2", "--out")
+    answer = type_in(*train, os.fsdecode(b"r\xe9sum\xe9"))
+    assert (answer.code, answer.out) == (2, "") and "is not text in UTF-8; rename it" in answer.err
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for words in ((*train, "a/run"), ("predict", "a")):
+        answer = type_in(*words)
+        assert answer.code == 2 and answer.err.startswith(("error: links lead to each other", "error: a")), answer.err
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with contextlib.chdir(gone):
+        gone.rmdir()
+        answer = type_in(*train, tmp_path / "run")
+        os.chdir(tmp_path)
+    assert answer.code == 2 and answer.err.startswith("error: the working folder cannot be used (No such file")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_memory_that_is_refused_while_a_library_loads_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        try:
+            raise OSError("lib.so: failed to map segment from shared object")
+        except OSError as error:
+            raise OSError("a library cannot be loaded") from error
+    except OSError as error:
+        assert app._explain(error, [], debug=False) == app.REFUSED
+    assert capsys.readouterr().err.startswith("error: not enough memory;")
+
+
+def test_a_prediction_that_is_lost_after_it_was_charged_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for spends in ([], ["asked"]):
+        model = SimpleNamespace(ledger=[])
+        with pytest.raises(MemoryError), _charges_stated(model):
+            model.ledger = spends
+            raise MemoryError
+        assert ("what it was charged stays charged" in capsys.readouterr().err) == bool(spends)
 
 
 def test_an_interrupt_is_one_line_and_130(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,8 @@ def test_every_help_names_the_exit_codes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "number"), [("lpgnn", signal.SIGINT), ("lpgnn", signal.SIGTERM), ("solitude", signal.SIGINT)]
+    ("method", "number"),
+    [("lpgnn", signal.SIGINT), ("lpgnn", signal.SIGTERM), ("lpgnn", signal.SIGHUP), ("solitude", signal.SIGINT)],
 )
 def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str, number: signal.Signals) -> None:
     words = ("--epsilon-y", "1", "--epsilon-x", "1", *(("--epsilon-a", "8") if method == "solitude" else ()))
@@ -67,6 +68,25 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
         complaints = process.stderr.read()
     assert "internal error" not in complaints
     assert "Traceback" not in complaints
+
+
+def test_streams_that_are_closed_or_full_end_no_command_in_silence(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", START, "data", "describe", "digits"]
+    closed = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=tmp_path, timeout=FOREVER)
+    assert closed.returncode == 0
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        lost = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=FOREVER)
+        # Of the log alone: the answer is there, also where the terminal says that it has no columns.
+        unread = subprocess.run(
+            words,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=full,
+            env={**os.environ, "COLUMNS": "0"},
+            timeout=FOREVER,
+        )
+    assert lost.returncode == 2 and lost.stderr.startswith("error: stdout: cannot be written (No space left on device)")
+    assert unread.returncode == 0 and b"1,797" in unread.stdout
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -11,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import graphveil
-from graphveil.cli.base.console import complain, suggested
-from graphveil.errors import GraphveilError
+from graphveil.cli.base.console import complain, printing, suggested
+from graphveil.errors import GraphveilError, InputError, WriteError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 EPILOG = (
@@ -27,8 +29,10 @@ EPILOG = (
 _LONGEST = 4000
 #: New objects after which Python's garbage collector runs: at the default it takes a twentieth of a command's time.
 _COLLECT_AFTER = 50_000
-#: The message of torch when the system refuses it memory.
-_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+#: What torch and the system's loader of libraries write when memory is refused them.
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory", "failed to map segment from shared object"
+#: What `Path.resolve` writes of links that lead to each other, before Python 3.13.
+_LOOP = "Symlink loop from "
 # Older versions of Typer have no public name for the base class of usage errors.
 _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
@@ -36,16 +40,19 @@ _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__na
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command, ``args`` or the words of the process, and return the exit code; no exception leaves it."""
     gc.set_threshold(_COLLECT_AFTER)
+    _open_closed_streams()
     # No arguments: print the help, exit code 0.
     args = list(sys.argv[1:] if args is None else args) or ["--help"]
     debug = "--debug" in args
     if debug:  # an option of every command: it may stand anywhere
         args = ["--debug", *(arg for arg in args if arg != "--debug")]
     try:
+        _refuse_unreadable(args)
         with _terminable():
             code = build(args)(args=args, prog_name="graphveil", standalone_mode=False)
-        # Inside the try: a full disk or a closed pipe fails only when the buffer is written.
-        sys.stdout.flush()
+            # Inside the try: a full disk or a closed pipe fails only when the buffer is written.
+            with printing():
+                sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
@@ -56,17 +63,43 @@ def main(args: Sequence[str] | None = None) -> int:
     return int(code or DONE)
 
 
+def _open_closed_streams() -> None:
+    """Open the standard streams that the process was started without: else the next file gets their number, and what
+    a library prints would be written into it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
+
+
+def _refuse_unreadable(args: Sequence[str]) -> None:
+    """Refuse names that none of our files can hold, before anything is computed that would have to be written."""
+    try:
+        names = [*args, str(Path.cwd())]
+    except OSError as error:
+        raise WriteError(f"the working folder cannot be used ({error.strerror})", remedy="change to another") from error
+    for name in names:
+        escaped = name.encode("utf-8", "backslashreplace").decode()
+        if escaped != name:
+            raise InputError(f"{escaped} is not text in UTF-8", remedy="rename it, or use a locale of UTF-8")
+
+
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM interrupt a command as Ctrl-C does, so that its partial files are removed; servers handle both."""
+    """Let SIGTERM, and the end of the terminal, interrupt a command as Ctrl-C does, so that its partial files are
+    removed; servers handle both."""
     if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # What is ignored stays so: nohup has a command outlive its terminal.
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # Each command, a function of its name, and each group of commands, with the module that it is in. A command loads its
@@ -175,12 +208,23 @@ def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
     if isinstance(error, OSError) and error.strerror:
         complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
         return REFUSED
-    if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+    if isinstance(error, RuntimeError) and str(error).startswith(_LOOP):
+        complain(f"error: links lead to each other: {str(error).removeprefix(_LOOP)}")
+        return REFUSED
+    if _out_of_memory(error):
         complain("error: not enough memory; choose smaller settings, or a machine with more memory")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"internal error: {type(error).__name__}: {error}; {remedy}")
     return FAULT
+
+
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it followed from, is of memory that was refused."""
+    if error is None:
+        return False
+    refused = isinstance(error, MemoryError) or any(text in str(error) for text in _NO_MEMORY)
+    return refused or _out_of_memory(error.__cause__ or error.__context__)
 
 
 def _cut(message: str) -> str:

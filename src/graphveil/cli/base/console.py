@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil.errors import WriteError
 from graphveil.files.serial import json_safe
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import printable
@@ -38,22 +39,44 @@ def emit(
     """
     if as_json:
         # One write of one line: a reader that takes lines gets all of the object or nothing.
-        sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
+        with printing():
+            sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # question marks for letters that the terminal lacks
         sys.stdout.reconfigure(errors="replace")
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-    if first is not None:
-        console.print(printable(first), style="bold", soft_wrap=True)
-    # A hash or an address that is wider than the terminal stays in one piece.
-    console.print(screen(), crop=False)
+    # Rich prints nothing at all where COLUMNS is 0, as some terminals have it.
+    width = 80 if os.environ.get("COLUMNS") == "0" else None
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
+    renderable = screen()
+    with printing():
+        if first is not None:
+            console.print(printable(first), style="bold", soft_wrap=True)
+        # A hash or an address that is wider than the terminal stays in one piece.
+        console.print(renderable, crop=False)
+
+
+@contextlib.contextmanager
+def printing() -> Iterator[None]:
+    """Turn what a full disk refuses of stdout into a WriteError that says what is left; a reader may go away."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        remedy = "what the command saved in files, and what it spent, stays"
+        raise WriteError(f"cannot be written ({error.strerror})", where="stdout", remedy=remedy) from error
 
 
 def complain(line: str) -> None:
     """Print one line on stderr."""
-    sys.stderr.write(printable(line) + "\n")
+    try:
+        sys.stderr.write(printable(line) + "\n")
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass  # the full disk of a log, or a terminal that is gone, must not end the work that it is about
 
 
 @contextlib.contextmanager

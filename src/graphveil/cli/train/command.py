@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -247,6 +247,18 @@ Who = Annotated[
 ]
 
 
+@contextmanager
+def _charges_stated(model: Any) -> Iterator[None]:
+    """Say what stays charged where the block fails: its answer is lost, and the ledger is not turned back."""
+    before = model.ledger
+    try:
+        yield
+    except Exception:
+        if model.ledger != before:
+            complain("warning: this prediction ends without an answer, and what it was charged stays charged")
+        raise
+
+
 @groups.spread()
 def predict(
     run: Run,
@@ -296,6 +308,7 @@ def predict(
         rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), stack)
         ledger = model.ledger
         guarantee = model.guarantee
+        stack.enter_context(_charges_stated(model))
         identity = {} if people is None else {"people": people}
         probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=engine, **identity)
         if (
