@@ -90,11 +90,11 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
         yield
         return
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, signal.default_int_handler)}
     # What is ignored stays so: nohup has a command outlive its terminal.
-    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) is not signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        # By way of SIGTERM, for which servers have a handler of their own.
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         yield
     finally:
