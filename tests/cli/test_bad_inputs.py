@@ -252,7 +252,9 @@ def test_names_that_no_file_could_hold_are_refused_before_anything_is_computed(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_memory_that_is_refused_while_a_library_loads_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_library_cannot_have_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app._explain(OSError("a library needs a folder for its cache"), [], debug=False) == app.REFUSED
+    assert capsys.readouterr().err == "error: a library needs a folder for its cache\n"
     try:
         try:
             raise OSError("lib.so: failed to map segment from shared object")

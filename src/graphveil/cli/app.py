@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -213,6 +214,10 @@ def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
         return REFUSED
     if _out_of_memory(error):
         complain("error: not enough memory; choose smaller settings, or a machine with more memory")
+        return REFUSED
+    # Without a number of the system's: what a library cannot have, such as a folder for its cache, in its own words.
+    if isinstance(error, OSError) and not isinstance(error, io.UnsupportedOperation):
+        complain(f"error: {_cut(str(error))}")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"internal error: {type(error).__name__}: {error}; {remedy}")
