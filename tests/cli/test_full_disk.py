@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.graphs import load_graph, make_graph, write_folder
 from tests.cli.conftest import Answer, Terminal
 from tests.flows.kinds import Kind
 from tests.test_writing import files_of_at_most
@@ -203,14 +204,17 @@ def test_a_prediction_without_room_for_what_is_sent_asks_nobody(
 ) -> None:
     """New people would report, and their reports could not be kept: they would be asked, and pay, once more."""
     shutil.copytree(trained, tmp_path / "out", symlinks=True)
+    graph = load_graph("digits")
+    among = graph.edge_index[:, (graph.edge_index < 1_700).all(dim=0)]
+    write_folder(make_graph(graph.x[:1_700], among, graph.y[:1_700], graph.schema), tmp_path / "new", format="parquet")
     before = (tmp_path / "out" / "ledger.json").read_bytes()
     with files_of_at_most(60_000):
-        answer = type_in("predict", "out", "digits", "--people", "other", *out)
+        answer = type_in("predict", "out", "new", "--people", "other", *out)
     refused(answer, errno.EFBIG)
     assert "MB are needed there; free space there" in answer.err
     assert (tmp_path / "out" / "ledger.json").read_bytes() == before
     assert not [name for name in entries(tmp_path) if "partial" in name or name.endswith(".csv")]
-    assert type_in("predict", "out", "digits", "--people", "other", *out).code == 0
+    assert type_in("predict", "out", "new", "--people", "other", *out).code == 0
     assert (tmp_path / "out" / "ledger.json").read_bytes() != before
 
 
