@@ -197,31 +197,33 @@ def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         complain(interrupted(args))
         return INTERRUPTED
-    if isinstance(error, GraphveilError):
-        complain(f"error: {_cut(suggested(str(error)))}")
-        return REFUSED
-    if isinstance(error, _UsageError):
-        context: Any = getattr(error, "ctx", None)
-        usage = f"; see {context.command_path} --help" if context else ""
-        complain(f"error: {str(error.format_message()).rstrip('.')}{usage}")
-        return REFUSED
-    # After our own errors: one of them is an OSError too.
-    if isinstance(error, OSError) and error.strerror:
-        complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
-        return REFUSED
-    if isinstance(error, RuntimeError) and str(error).startswith(_LOOP):
-        complain(f"error: links lead to each other: {str(error).removeprefix(_LOOP)}")
-        return REFUSED
-    if _out_of_memory(error):
-        complain("error: not enough memory; choose smaller settings, or a machine with more memory")
-        return REFUSED
-    # Without a number of the system's: what a library cannot have, such as a folder for its cache, in its own words.
-    if isinstance(error, OSError) and not isinstance(error, io.UnsupportedOperation):
-        complain(f"error: {_cut(str(error))}")
+    if (refusal := _refusal(error)) is not None:
+        complain(f"error: {_cut(refusal)}")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"internal error: {type(error).__name__}: {error}; {remedy}")
     return FAULT
+
+
+def _refusal(error: BaseException) -> str | None:
+    """What a user can mend, in one line; None: an error is a fault of ours."""
+    if isinstance(error, GraphveilError):
+        return suggested(str(error))
+    if isinstance(error, _UsageError):
+        context: Any = getattr(error, "ctx", None)
+        usage = f"; see {context.command_path} --help" if context else ""
+        return str(error.format_message()).rstrip(".") + usage
+    # After our own errors: one of them is an OSError too.
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if isinstance(error, RuntimeError) and str(error).startswith(_LOOP):
+        return f"links lead to each other: {str(error).removeprefix(_LOOP)}"
+    if _out_of_memory(error):
+        return "not enough memory; choose smaller settings, or a machine with more memory"
+    # Without a number of the system's: what a library cannot have, such as a folder for its cache, in its own words.
+    if isinstance(error, OSError) and not isinstance(error, io.UnsupportedOperation):
+        return str(error)
+    return None
 
 
 def _out_of_memory(error: BaseException | None) -> bool:

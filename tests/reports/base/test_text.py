@@ -156,3 +156,8 @@ def test_figures_are_those_that_were_measured(
     line = one_line({"epsilon_x": price, "delta": price, "dropout": price})
     epsilon, delta, _ = (float(part.split(" = ")[1]) for part in line.split(", "))
     assert epsilon >= price and delta >= price
+
+
+def test_settings_without_a_value_are_listed_as_not_set() -> None:
+    assert one_line({"hops": None, "epochs": 5, "hidden": None}) == "epochs = 5; not set: hops, hidden"
+    assert (one_line({"hops": None}), one_line({})) == ("not set: hops", "none")

@@ -85,8 +85,10 @@ def value_text(value: object) -> str:
 
 
 def settings(values: Mapping[str, object]) -> str:
-    """Settings on one line: ``epochs = 100, model = sage``."""
-    return ", ".join(f"{key} = {named(key, value)}" for key, value in values.items()) or "none"
+    """Settings on one line: ``epochs = 100, model = sage; not set: hops``."""
+    chosen = ", ".join(f"{key} = {named(key, value)}" for key, value in values.items() if value is not None)
+    unset = ", ".join(key for key, value in values.items() if value is None)
+    return "; ".join(part for part in (chosen, f"not set: {unset}" if unset else "") if part) or "none"
 
 
 def markdown(value: object) -> str:
