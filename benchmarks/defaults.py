@@ -241,10 +241,10 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
                 continue
             least = min(len(every[name, graph, level][DEFAULT]) for graph, *_ in lines)
             gaps = {graph: default - best for graph, default, best, *_ in lines}
-            held = [gap for graph, gap in gaps.items() if half_of(graph) == "report"]
+            reported_gaps = [gap for graph, gap in gaps.items() if half_of(graph) == "report"]
             worst = min(gaps, key=lambda graph: gaps[graph])
             figures = [sum(default for _, default, *_ in lines) / len(lines), sum(gaps.values()) / len(gaps)]
-            reporting = f"{sum(held) / len(held):.1f}" if held else ""
+            reporting = f"{sum(reported_gaps) / len(reported_gaps):.1f}" if reported_gaps else ""
             numbers = ",".join(f"{figure:.1f}" for figure in figures)
             yield f"{name},{epsilon:g},{len(lines)},{least},{numbers},{reporting},{gaps[worst]:.1f} {worst}"
 

@@ -135,13 +135,13 @@ def plant_expired(name: str) -> None:
     """Have `federation init` make a certificate for a party that was made two years and half an hour ago."""
     new_identity = keys.new_identity
 
-    def made(party_name: str) -> keys.Identity:
+    def planted_identity(party_name: str) -> keys.Identity:
         if party_name != name:
             return new_identity(party_name)
         with shifted_clock(-_YEARS - _HALF_AN_HOUR):
             return new_identity(party_name)
 
-    folders.new_identity = made
+    folders.new_identity = planted_identity
 
 
 if __name__ == "__main__":

@@ -206,11 +206,11 @@ class Run:
         if not self.failed():
             return self.end_right()
         self.until(self.all_over, "all stopped", within)
-        said = {name: party.error for name, party in self.parties.items()}
+        errors = {name: party.error for name, party in self.parties.items()}
         # Who had all it needs before another one failed has ended right; who was killed says nothing.
-        if silent := [name for name in self.failed() if not said[name] and name not in self.killed]:
+        if silent := [name for name in self.failed() if not errors[name] and name not in self.killed]:
             raise Wrong(f"{', '.join(silent)} stopped without a line: {self.words()}")
-        if not any(name in line for who, line in said.items() for name in named if name != who):
+        if not any(name in line for who, line in errors.items() for name in named if name != who):
             raise Wrong(f"nobody names {' or '.join(named)}: {self.words()}")
         return STOPPED
 
@@ -232,9 +232,9 @@ class Run:
 
     def compare(self) -> None:
         """Hold the label holder's probabilities against those of the undisturbed run of this mode."""
-        found = self.probabilities()
-        reference = self.setting.reference.setdefault(self.mode, found)
-        furthest = max(abs(p - q) for key in reference for p, q in zip(found[key], reference[key], strict=True))
+        probabilities = self.probabilities()
+        reference = self.setting.reference.setdefault(self.mode, probabilities)
+        furthest = max(abs(p - q) for key in reference for p, q in zip(probabilities[key], reference[key], strict=True))
         if furthest > _EQUAL:
             raise Wrong(f"a probability is {furthest:.3f} away from that of an undisturbed run")
 

@@ -79,7 +79,7 @@ def hop(nodes: int, edges: int, columns: int, repeats: int, *, weighted: bool) -
     perturbed = PerturbedSum(unit="edge", sigmas=(8.0,))
     torch.cuda.reset_peak_memory_stats()
     private = seconds(lambda: perturbed.perturb(rows, x, 1, SecureRandomness()), repeats)
-    peak, held = torch.cuda.max_memory_allocated(), 2 * x.numel() * 4
+    peak, rows_and_sums = torch.cuda.max_memory_allocated(), 2 * x.numel() * 4
     matrix = torch.sparse_csr_tensor(rows.starts, rows.senders, torch.ones(rows.senders.numel(), device="cuda"))
 
     def plain() -> object:
@@ -87,7 +87,7 @@ def hop(nodes: int, edges: int, columns: int, repeats: int, *, weighted: bool) -
 
     summed = min(seconds(plain, repeats), seconds(lambda: matrix @ x, repeats))
     facts = {"nodes": nodes, "entries": rows.senders.numel(), "columns": columns, "weighted": weighted}
-    memory = {"peak_gib": peak / 2**30, "peak_by_rows_and_sums": peak / held}
+    memory = {"peak_gib": peak / 2**30, "peak_by_rows_and_sums": peak / rows_and_sums}
     report(what="private hop", **facts, **memory, seconds=private, plain_product=summed, ratio=private / summed)
 
 

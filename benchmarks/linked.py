@@ -33,7 +33,7 @@ def linked_session(
         addresses: "host:port" of each.
         build: makes the program of a session.
         store: checkpoints.
-        patience: seconds to wait for others.
+        patience: seconds to wait for peer_names.
         largest: bytes of the largest message.
         progress: called after each round.
     """
@@ -43,8 +43,8 @@ def linked_session(
         for place, other in enumerate(names)
         if other != name
     )
-    others = tuple(peer.name for peer in peers)
-    session = Session(name, names[0], others, build, store, patience=patience, progress=progress)
+    peer_names = tuple(peer.name for peer in peers)
+    session = Session(name, names[0], peer_names, build, store, patience=patience, progress=progress)
     session.links = Links(
         identities[name],
         names.index(name),

@@ -66,15 +66,15 @@ def works(rows: ReceiverRows, columns: int, sigma: float) -> Works:
     """Return the pieces of work by name, a hop's parts after it."""
     nodes, source = rows.num_nodes, SecureRandomness()
     x = torch.randn(nodes, columns, generator=torch.Generator().manual_seed(0))
-    one, several = (PerturbedSum(sigmas=(sigma,) * hops, w_max=rows.w_max) for hops in (1, HOPS))
-    bits = one.row_bits(rows.weight_bits)
+    once, several = (PerturbedSum(sigmas=(sigma,) * hops, w_max=rows.w_max) for hops in (1, HOPS))
+    bits = once.row_bits(rows.weight_bits)
     steps = sigma * 2.0 ** (bits + rows.weight_bits)
     noise, rooms = RoundedNormal(steps, math.ceil(12 * steps)), [np.zeros_like(x.numpy()) for _ in range(HOPS + 1)]
     grid, out, sums = quantise(x, bits=bits, narrow=True), rooms[-1], torch.from_numpy(rooms[-1])
     return {
         **products(rows, x),
-        "hop, memory of the caller's": lambda: NoisyHops(one, rows, source, LOCAL).perturb(x, 1, out, normalise=True),
-        "hop, fresh memory": lambda: NoisyHops(one, rows, source, LOCAL).perturb(x, 1, None, normalise=True),
+        "hop, memory of the caller's": lambda: NoisyHops(once, rows, source, LOCAL).perturb(x, 1, out, normalise=True),
+        "hop, fresh memory": lambda: NoisyHops(once, rows, source, LOCAL).perturb(x, 1, None, normalise=True),
         "three hops, memory of the caller's": lambda: propagate_privately(several, rows, x, source, out=rooms),
         "three hops, fresh memory": lambda: propagate_privately(several, rows, x, source),
         "  rows to the grid": lambda: quantise(x, bits=bits, narrow=True, over=grid),

@@ -350,5 +350,6 @@ def test_names_say_what_a_value_is() -> None:
     assert named_by_words(SOURCE) == IN_FILES
 
 
-def test_names_in_tests_say_it_too() -> None:
-    assert named_by_words(TESTS) == set()
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "docs"])
+def test_names_outside_the_source_say_it_too(folder: str) -> None:
+    assert named_by_words(TESTS.parent / folder) == set()

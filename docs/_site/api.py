@@ -24,17 +24,17 @@ def directive(module: str, name: str, value: Any, config: Any) -> list[str]:
     if callable(value) and not hasattr(value, "__origin__"):
         text = str(GoogleDocstring(inspect.getdoc(value) or "", config))
         return [f".. py:function:: {whole}{signature(value)}", "", *(f"   {line}" for line in text.splitlines())]
-    return [f".. py:data:: {whole}", "", f"   {told(value)}"]
+    return [f".. py:data:: {whole}", "", f"   {contents_of(value)}"]
 
 
 def signature(value: Any) -> str:
     """Return the words that a call takes, with defaults and without types, as `help` of a method does."""
-    found = inspect.signature(value)
-    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
-    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    whole = inspect.signature(value)
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in whole.parameters.values()]
+    return str(whole.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
-def told(value: Any) -> str:
+def contents_of(value: Any) -> str:
     """Return what a constant holds, in words."""
     if inspect.ismodule(value):
         return f"The module ``{value.__name__}``. {(value.__doc__ or '').splitlines()[0]}"

@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 from graphveil.cli.app import EPILOG, build
 
 
-def told(command: Any) -> Iterator[str]:
+def described(command: Any) -> Iterator[str]:
     """Yield what a command does and the table of its words and options, as lines of Markdown."""
     context = command.make_context("graphveil", [], resilient_parsing=True)
     records = [parameter.get_help_record(context) for parameter in command.params]
@@ -41,7 +41,7 @@ class Command(SphinxDirective):
         words = self.arguments[0].split() if self.arguments else []
         for word in words:
             command = command.commands[word]
-        lines = [*told(command), *(() if words else (EPILOG,))]
+        lines = [*described(command), *(() if words else (EPILOG,))]
         return self.parse_text_to_nodes("\n".join(lines))
 
 

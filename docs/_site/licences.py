@@ -16,7 +16,7 @@ def required(extra: str) -> dict[str, Distribution | None]:
 
     None: not installed here, so its own needs are not known either.
     """
-    found: dict[str, Distribution | None] = {}
+    packages: dict[str, Distribution | None] = {}
     waiting = [("graphveil", extra)]
     seen = set(waiting)
     while waiting:
@@ -24,10 +24,10 @@ def required(extra: str) -> dict[str, Distribution | None]:
         try:
             package = distribution(name)
         except PackageNotFoundError:
-            found[name] = None
+            packages[name] = None
             continue
         if name != "graphveil":
-            found[name] = package
+            packages[name] = package
         for line in package.requires or []:
             requirement = Requirement(line)
             if requirement.marker is None or any(requirement.marker.evaluate({"extra": part}) for part in {"", wanted}):
@@ -35,7 +35,7 @@ def required(extra: str) -> dict[str, Distribution | None]:
                 steps = {(key, part) for part in ("", *requirement.extras)} - seen
                 seen |= steps
                 waiting += steps
-    return found
+    return packages
 
 
 def licence(package: Distribution) -> str:

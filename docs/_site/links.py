@@ -27,8 +27,8 @@ def on_the_site(text: str, file: Path, page: Path) -> str:
     """Return the text of a file as it stands on a page, every relative link made for that page."""
 
     def target(match: re.Match[str]) -> str:
-        found = Path(os.path.normpath(file.parent / match[0])).relative_to(ROOT).as_posix()
-        return Path(os.path.relpath(ROOT / INCLUDED.get(found, found), page.parent)).as_posix()
+        linked = Path(os.path.normpath(file.parent / match[0])).relative_to(ROOT).as_posix()
+        return Path(os.path.relpath(ROOT / INCLUDED.get(linked, linked), page.parent)).as_posix()
 
     return LINK.sub(target, text)
 

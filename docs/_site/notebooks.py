@@ -17,7 +17,7 @@ def fenced(language: str, text: str) -> str:
     return f"````{language}\n{text.rstrip()}\n````"
 
 
-def shown(output: dict[str, Any]) -> Iterator[str]:
+def fenced_output(output: dict[str, Any]) -> Iterator[str]:
     """Yield one output in its richest form that needs no script."""
     if output.get("name") == "stderr":
         return
@@ -44,7 +44,7 @@ def markdown(notebook: dict[str, Any]) -> str:
         text = "".join(cell["source"])
         parts.append(fenced("python", text) if cell["cell_type"] == "code" else text)
         for output in cell.get("outputs", []):
-            parts += shown(output)
+            parts += fenced_output(output)
     return "\n\n".join(parts)
 
 

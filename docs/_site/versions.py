@@ -16,10 +16,13 @@ def versioned(text: str, current: str) -> str:
         text: of the file, in the format of Keep a Changelog.
         current: the version that the site tells of.
     """
-    found = list(VERSION.finditer(text))
-    first = found[0].start()
-    listed = [f"- [{one['name']}](#{anchor(one)})" + (f", {one['day']}" if one["day"] else "") for one in found]
-    body = VERSION.sub(lambda one: f"({anchor(one)})=\n## {one['name']}", text[first:])
+    versions = list(VERSION.finditer(text))
+    first = versions[0].start()
+    listed = [
+        f"- [{version['name']}](#{anchor(version)})" + (f", {version['day']}" if version["day"] else "")
+        for version in versions
+    ]
+    body = VERSION.sub(lambda version: f"({anchor(version)})=\n## {version['name']}", text[first:])
     return "\n".join([text[:first] + f"These pages tell of version {current}. Versions:\n", *listed, "", body])
 
 

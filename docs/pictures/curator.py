@@ -41,12 +41,12 @@ def entries() -> set[Cell]:
 
 def panels() -> tuple[Panel, ...]:
     """Title, what comes or goes, sensitivity, changed entries, and those that are not hidden."""
-    own, others = {(v, u) for v, u in entries() if u == 0}, {(v, u) for v, u in entries() if v == 0}
+    own, foreign = {(v, u) for v, u in entries() if u == 0}, {(v, u) for v, u in entries() if v == 0}
     return (
         ("directed-edge", "one entry", "1 sum: 1", {(1, 0)}, set()),
         ("edge", "one friendship, two entries", "2 sums: $\\sqrt{2}$", {(1, 0), (0, 1)}, set()),
-        ("node, rule lists", "Ada and her own list", "at most D sums: $\\sqrt{D}$", own, others),
-        ("node, rule declared", "Ada and all her edges", "at most D sums: $\\sqrt{D}$", own | others, set()),
+        ("node, rule lists", "Ada and her own list", "at most D sums: $\\sqrt{D}$", own, foreign),
+        ("node, rule declared", "Ada and all her edges", "at most D sums: $\\sqrt{D}$", own | foreign, set()),
     )
 
 
@@ -102,10 +102,10 @@ def scores_of(folder: Path) -> dict[str, dict[float, list[float]]]:
     scores: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
-        shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
+        intervals = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
         if record.scores.ceiling is not None:
-            shown["ceiling"] = record.scores.ceiling
-        for name, score in shown.items():
+            intervals["ceiling"] = record.scores.ceiling
+        for name, score in intervals.items():
             scores[name][float(record.settings["epsilon"])].append(100 * score.mean)
     return scores
 
@@ -116,8 +116,8 @@ def draw(axes: Axes, folder: Path, words: dict[str, tuple[str, str, str]]) -> No
     for name, (colour, marker, label) in words.items():
         epsilons = sorted(scores[name])
         means = [float(np.mean(scores[name][epsilon])) for epsilon in epsilons]
-        said = ", ".join(f"{epsilon:g}: {mean:.1f}" for epsilon, mean in zip(epsilons, means, strict=True))
-        sys.stdout.write(f"{folder.name} {name}  {said}\n")
+        printed = ", ".join(f"{epsilon:g}: {mean:.1f}" for epsilon, mean in zip(epsilons, means, strict=True))
+        sys.stdout.write(f"{folder.name} {name}  {printed}\n")
         style = "--" if name == "no-edges" else (0, (1, 2)) if name == "ceiling" else "-"
         axes.plot(epsilons, means, color=colour, marker=marker, label=label, linestyle=style, markersize=5)
         if name != "ceiling":

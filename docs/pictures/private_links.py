@@ -110,8 +110,8 @@ def unit_figure() -> Figure:
         ben = "follows Ada" if directed else "knows Ada"
         person(axes, (x, 9), "1  Ada", [(ada, sent[0])])
         person(axes, (x + 17, 9), "2  Ben", [(ben, sent[1])])
-        for offset, told in ((6.5, sent[0]), (23.5, sent[1])):
-            if told:
+        for offset, is_reported in ((6.5, sent[0]), (23.5, sent[1])):
+            if is_reported:
                 arrow(axes, (x + offset, 17.6), (x + offset, 10.6), ORANGE)
         bits = "server: 2 noisy bits" if all(sent) else "server: 1 noisy bit"
         axes.text(x + 15, 9.6, bits, ha="center", va="top", fontsize=9.5, color=INK)
@@ -128,18 +128,18 @@ def weights_figure() -> Figure:
     reports = Solitude(epsilon_x=1.0, epsilon_a=EPSILON).randomize(
         graph, split=split, randomness=SeededRandomness(SEED)
     )
-    found = []
+    weights_by_denoiser = []
     for denoiser in ("none", "calibration", "beliefs"):
         tried = Solitude(epsilon_x=1.0, epsilon_a=EPSILON, denoiser=denoiser).fit_reports(reports)
         true, weights = told_apart(tried.topology, graph.edge_index)
         score = 100 * tried.score(graph, split.test)
         say(f"{denoiser}: {score:.1f} % test accuracy", *summary(true, weights))
-        found.append((true, weights))
+        weights_by_denoiser.append((true, weights))
     titles = ("as reported: all weigh 1", "after calibration", "posterior of link beliefs")
     figure = Figure(figsize=(9.6, 3.6), layout="constrained", facecolor="white")
     panels = figure.subplots(1, 3, sharey=True)
     bins = np.linspace(0, 1, 21)
-    for axes, title, (true, weights) in zip(panels, titles, found, strict=True):
+    for axes, title, (true, weights) in zip(panels, titles, weights_by_denoiser, strict=True):
         counts = [weights[true].numpy() - 1e-6, weights[~true].numpy() - 1e-6]
         axes.hist(counts, bins=bins, stacked=True, color=[BLUE, ORANGE], label=["true", "false"])
         axes.set_title(title, fontsize=10, loc="left")
@@ -178,8 +178,8 @@ def cora_figure(folder: Path) -> Figure:
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
         epsilon = float(record.settings["epsilon_a"])
-        shown = {record.method: record.scores.accuracy, **record.scores.controls}
-        for name, score in shown.items():
+        intervals = {record.method: record.scores.accuracy, **record.scores.controls}
+        for name, score in intervals.items():
             scores[name][epsilon].append(100 * score.mean)
         if record.method == "link-beliefs" and record.scores.ceiling is not None:
             ceiling.append(100 * record.scores.ceiling.mean)

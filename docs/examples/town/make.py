@@ -67,8 +67,8 @@ def clubs(rng: np.random.Generator, form: dict[str, np.ndarray]) -> np.ndarray:
     pull = np.zeros((PEOPLE, len(CLUBS)))
     for place, club in enumerate(CLUBS):
         about, spread, liked, size = DRAW[club]
-        held = form["hobbies"][:, [HOBBIES.index(hobby) for hobby in liked]].sum(axis=1)
-        pull[:, place] = size + HOBBY * held - 0.5 * ((form["age"] - about) / spread) ** 2
+        liked_hobbies = form["hobbies"][:, [HOBBIES.index(hobby) for hobby in liked]].sum(axis=1)
+        pull[:, place] = size + HOBBY * liked_hobbies - 0.5 * ((form["age"] - about) / spread) ** 2
     return np.argmax(pull + CHANCE * rng.gumbel(size=pull.shape), axis=1)
 
 
