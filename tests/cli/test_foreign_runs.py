@@ -12,9 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from graphveil.privacy.accounting import limits
 from tests.cli.conftest import Answer, Terminal
-from tests.fuzz.targets import people, run_of
 
 
 def changed(trained: Path, out: Path, **entries: Any) -> Path:
@@ -68,39 +66,6 @@ def test_a_best_control_that_is_none_of_them_is_refused(type_in: Terminal, tmp_p
     for number, (best, name) in enumerate((("best_control", "nobody"), ("best_control", []), ("best_rival", 2))):
         run = changed(trained, tmp_path / f"run{number}", **{best: name})
         assert "damaged run" in one_line(type_in("compare-runs", run))
-
-
-# ---- what an older version collected at an epsilon that no command takes today stays readable ----
-
-
-SHORT = ("--epochs", 1, "--set", "hidden=4")
-#: A curator's Gaussian noise was never so small.
-RUNS = {
-    "lpgnn": ("--epsilon-x", 300, "--epsilon-y", 300, *SHORT),
-    "solitude": ("--epsilon-x", 300, "--epsilon-y", 300, "--epsilon-a", 300, *SHORT),
-    "heterorr": ("--epsilon-x", 300, "--epsilon-a", 300, *SHORT),
-}
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return people(tmp_path_factory.mktemp("data") / "people")
-
-
-@pytest.mark.parametrize("method", RUNS)
-def test_a_run_above_the_limit_is_read_and_no_new_one_is_made(
-    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: Path, method: str
-) -> None:
-    monkeypatch.setattr(limits, "LARGEST_EPSILON", 1e9)
-    run = run_of(method, data, tmp_path / "run", *RUNS[method])
-    monkeypatch.undo()
-    for words in (("predict", run, data), ("compare-runs", run, "--json"), ("report", run)):
-        answer = type_in(*words)
-        assert answer.code == 0, answer.err
-    assert "300" in (run / "card.md").read_text()
-    answer = type_in("train", method, data, *RUNS[method])
-    assert answer.code == 2
-    assert "more hides nothing" in answer.err
 
 
 # ---- names in somebody's files are names ----

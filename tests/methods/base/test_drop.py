@@ -267,9 +267,12 @@ def test_a_trial_learns_nothing_of_the_reports_that_judge_it() -> None:
     """Otherwise few label hops win: their networks meet the noise that was spread into their targets."""
     labels, topology, x = reports()
     changed = replace(labels, values=torch.where(labels.val, (labels.values + 1) % 3, labels.values))
-    for unheard in (True, False):
-        outputs = [train_network(x, 0.0, y, topology, SHORT, unheard=unheard).logits for y in (labels, changed)]
-        assert torch.equal(*outputs) is unheard
+    for exclude_validation in (True, False):
+        outputs = [
+            train_network(x, 0.0, y, topology, SHORT, exclude_validation=exclude_validation).logits
+            for y in (labels, changed)
+        ]
+        assert torch.equal(*outputs) is exclude_validation
 
 
 def test_few_validation_reports_leave_the_choice_to_the_public_topology() -> None:

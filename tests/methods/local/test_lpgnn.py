@@ -266,7 +266,7 @@ def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.Monke
         read_labels(topology, labels, Channel(3, 0.8, 0.1), seed=0, work=0) for labels in (values, changed)
     )
     row = int((before.folds[:v] >= 0).sum())
-    members = list(zip(before.unheard, heard.unheard, before.whole, heard.whole, strict=True))
+    members = list(zip(before.out_of_fold, heard.out_of_fold, before.whole, heard.whole, strict=True))
     assert all(torch.allclose(old[row], new[row], atol=1e-5) for old, new, _, _ in members)
     assert not any(torch.allclose(old[v], new[v], atol=1e-2) for _, _, old, new in members)
     # Nor do those who judge weigh the members that they judge.

@@ -150,13 +150,13 @@ def require_engine(engine_choice: EngineChoice, info: Method) -> None:
     if _one_thread(engine_choice):
         # Every method can run in one thread: no class has to be loaded to allow it.
         return
-    info.load_class().require_blocks()
+    info.load_class().require_block_fitting()
 
 
 def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
     """Refuse an engine that a prediction cannot use, before the graph is loaded."""
     if not _one_thread(engine_choice):
-        model.require_predictions()
+        model.require_block_prediction()
 
 
 def require_engine_choice(engine_choice: EngineChoice) -> None:

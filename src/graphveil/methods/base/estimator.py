@@ -43,7 +43,7 @@ from graphveil.methods.base.parameters import (
     would_ask_again,
 )
 from graphveil.methods.base.people.account import Account
-from graphveil.methods.base.storage import Stored, ledger_of, read_method, restoring, save_method, without_answers
+from graphveil.methods.base.storage import Stored, ledger_of, read_method, restoring, save_method
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness, require_randomness
 from graphveil.runtime.late import Tensor, nn
 from graphveil.runtime.progress import ProgressCallback
@@ -108,25 +108,28 @@ class Estimator:
 
     # ---- what each method has of its own ----
 
-    if TYPE_CHECKING:
+    @cached_property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise; some methods assign it."""
+        return int(vars(self)["settings"].seed)
 
-        @property
-        def seed(self) -> int: ...
-        @property
-        def fitted(self) -> bool: ...
-        @property
-        def schema(self) -> GraphSchema: ...  # InputError before fitting, as the guarantee
-        def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor: ...
-        def stored(self) -> Stored: ...
-        @classmethod
-        def restore(cls, stored: Stored) -> Self: ...  # KeyError, TypeError or ValueError for anything else
+    @property
+    def fitted(self) -> bool:
+        raise NotImplementedError
 
-    else:
+    @property
+    def schema(self) -> GraphSchema:
+        raise NotImplementedError  # InputError before fitting, as the guarantee
 
-        @cached_property
-        def seed(self) -> int:
-            """What fixes the default split and initial weights, never privacy noise."""
-            return self.settings.seed
+    def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor:
+        raise NotImplementedError
+
+    def stored(self) -> Stored:
+        raise NotImplementedError
+
+    @classmethod
+    def restore(cls, stored: Stored) -> Self:
+        raise NotImplementedError  # KeyError, TypeError or ValueError for what `stored` never gave
 
     def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any:
         """Return what one payment lets a method read of `graph`, behind its mechanisms."""
@@ -137,7 +140,7 @@ class Estimator:
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
+        """Return the settings that build the same estimator; hops chosen from the budgets are None."""
         raise NotImplementedError
 
     @property
@@ -190,7 +193,7 @@ class Estimator:
             raise labels_apart(graph)
         # Before the graph is looked at: what an engine cannot do is refused at no price.
         if engine != LOCAL:
-            self.require_blocks()
+            self.require_block_fitting()
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
         require_randomness(source)
@@ -200,9 +203,9 @@ class Estimator:
         require_split(nodes, int(graph.num_nodes))
         # Here and not in the training alone: by then people would have paid.
         require_taught(nodes.train)
-        collected = self.collect(graph, split=nodes, **how, **_on(engine, self.by_blocks))
+        collected = self.collect(graph, split=nodes, **how, **_engine_argument(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
-        self.train(collected, **how, **_on(engine, self.trains_by_blocks))
+        self.train(collected, **how, **_engine_argument(engine, self.trains_by_blocks))
         return self
 
     def predict_proba(
@@ -226,14 +229,14 @@ class Estimator:
                 self.schema  # noqa: B018
             except InputError as error:
                 raise not_fitted(error) from None
-        # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
+        # Callers forward None when unset; refuse only set values.
         identity = {name: value for name, value in who.items() if value is not None}
         require_identity(identity, self.says_who, self.name)
         if randomness is not None:
             require_randomness(randomness)
         if engine != LOCAL:
-            self.require_predictions()
-        how = {"randomness": randomness, **identity, **_on(engine, self.predicts_by_blocks)}
+            self.require_block_prediction()
+        how = {"randomness": randomness, **identity, **_engine_argument(engine, self.predicts_by_blocks)}
         return self.probabilities(None if graph is None else as_own_graph(graph), **how)
 
     def predict(
@@ -264,12 +267,12 @@ class Estimator:
         return true_score(lambda: self.predict(graph, **how), graph, mask, classes=self.schema.classes)
 
     @classmethod
-    def require_blocks(cls) -> None:
+    def require_block_fitting(cls) -> None:
         """Refuse an engine that can work on nothing here: named and left aside, it would have a user wait for it."""
         if not (cls.by_blocks or cls.trains_by_blocks):
             raise not_by_blocks(cls.entry.name)
 
-    def require_predictions(self) -> None:
+    def require_block_prediction(self) -> None:
         """Refuse an engine that can work on nothing in predictions."""
         if not self.predicts_by_blocks:
             raise not_by_blocks(self.name, "predict by blocks")
@@ -325,8 +328,7 @@ class Estimator:
     @classmethod
     def load(cls, path: str | Path, *, backbone: nn.Module | None = None) -> Self:
         """Return a saved method, able to predict; what it spends is in the ledger beside its file before data are read.
-        Raises ModelFileError for a file that is missing, damaged or of another method, or a backbone too many or too
-        few.
+        Raises ModelFileError for a missing or damaged file, one of another method, or a backbone too many or too few.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
@@ -427,8 +429,6 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
         kind: a class that saves files of this kind. path, backbone: see `Estimator.load`.
     """
     _, facts, tensors = read_method(path, kind.kind)
-    # What older versions kept of people is for nobody who merely has the model.
-    tensors = without_answers(path, tensors)
     own = facts.get("backbone")
     # Code is never read from a file: a module of the user's own must come from the user.
     if (own is None) != (backbone is None):
@@ -450,7 +450,7 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
 
 
 def class_of(model: Estimator) -> type[Estimator]:
-    """Return the class whose fixed settings are a model's: the one that fixes, then the one that has, most."""
+    """Return the class whose fixed settings are a model's: most fixed settings, then most set options."""
     # Files hold all settings and no name of a class: several classes fix settings of one.
     base, used = type(model), model.parameters()
 
@@ -463,16 +463,16 @@ def class_of(model: Estimator) -> type[Estimator]:
     return max(kinds, key=fit)
 
 
-def _on(engine: Engine, works: bool) -> dict[str, Engine]:
-    return {"engine": engine} if works and engine != LOCAL else {}
+def _engine_argument(engine: Engine, supported: bool) -> dict[str, Engine]:
+    return {"engine": engine} if supported and engine != LOCAL else {}
 
 
-class Fitted(Protocol):
+class HasSchema(Protocol):
     @property
     def schema(self) -> GraphSchema: ...
 
 
-F = TypeVar("F", bound=Fitted)
+F = TypeVar("F", bound=HasSchema)
 
 
 class FittedEstimator(Estimator, Generic[F]):

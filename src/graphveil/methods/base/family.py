@@ -73,7 +73,7 @@ class Family(Protocol[E_contra, Collected]):
         """Return what several runs are: a simulation, or splits of one release."""
         return collection_repeats(repeats)
 
-    def train(self, estimator: E_contra, collected: Collected, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: E_contra, collected: Collected, *, exclude_validation: bool = False) -> Tensor:
         """Train on what a method of the family collected and return the labels in it [n], as they were released."""
 
 

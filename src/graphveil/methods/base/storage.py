@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from graphveil.files.writing import write_bytes, writing
 from graphveil.graphs.value.schema import schema_facts as schema_facts
 from graphveil.graphs.value.schema import schema_from as schema_from
 from graphveil.privacy import Ledger
-from graphveil.privacy.accounting.limits import what_was_collected
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.runtime.checks import as_path
 from graphveil.runtime.late import Tensor, nn, torch
@@ -145,30 +143,15 @@ def answers_file(model: Path) -> Path:
     return file.with_name(ANSWERS if file.name == FILE else f"{file.stem}.{ANSWERS}")
 
 
-def without_answers(path: str | Path, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a model less the answers to queries that older versions kept in it, which is said."""
-    if any(name.startswith("answers.") for name in tensors):
-        warnings.warn(
-            f"{path}: this model was saved with answers to queries, which are not for everybody who has it; they are "
-            "left out: save it again, and do not hand the old file on",
-            stacklevel=2,
-        )
-    return {name: value for name, value in tensors.items() if not name.startswith("answers.")}
-
-
 def _answers_kind(kind: str) -> str:
     return f"answers of {kind}"
 
 
 @contextmanager
 def restoring(path: str | Path) -> Iterator[None]:
-    """Turn whatever a garbled header causes into a ModelFileError that names the file.
-
-    Budgets of older versions may exceed what a new collection may spend.
-    """
+    """Turn whatever a garbled header causes into a ModelFileError that names the file."""
     try:
-        with what_was_collected():
-            yield
+        yield
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         raise ModelFileError(f"has a missing or damaged field ({error})", where=str(path)) from error
 

@@ -66,7 +66,7 @@ class BaselineFamily(Family[PlainNetwork, LocalCollection]):
     def repeats_note(self, estimator: PlainNetwork, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
-    def train(self, estimator: PlainNetwork, collected: LocalCollection, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: PlainNetwork, collected: LocalCollection, *, exclude_validation: bool = False) -> Tensor:
         estimator.train(collected)
         return collected.reports.labels
 

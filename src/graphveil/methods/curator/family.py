@@ -118,7 +118,7 @@ class CuratorFamily(Family[Any, Any]):
         warned = f"{name} declares {open_parts} private: NOT protected here, the model may show them"
         return (warned, *notes) if open_parts else notes
 
-    def train(self, estimator: CuratorEstimator, collected: Any, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: CuratorEstimator, collected: Any, *, exclude_validation: bool = False) -> Tensor:
         estimator.train(collected)
         return torch.as_tensor(collected.people.labels)
 

@@ -219,8 +219,8 @@ class LinkFamily(Family[Any, LinkReports]):
         beside = (comparison_of(estimator),) if controlled and lists is not None else ()
         return (*used, *(() if lists is None else lists.advice), *beside)
 
-    def train(self, estimator: LinkMethod, collected: LinkReports, *, unheard: bool = False) -> Tensor:
-        how = {"unheard": unheard} if estimator.trains_network else {}
+    def train(self, estimator: LinkMethod, collected: LinkReports, *, exclude_validation: bool = False) -> Tensor:
+        how = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
         estimator.fit_reports(collected, **how)
         return torch.as_tensor(collected.people.labels)
 

@@ -184,12 +184,12 @@ class Solitude(ListsEstimator[FittedGraph]):
             models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
 
     def fit_reports(
-        self, released: LinkReports, *, unheard: bool = False, progress: ProgressCallback | None = None
+        self, released: LinkReports, *, exclude_validation: bool = False, progress: ProgressCallback | None = None
     ) -> Self:
         """Train on reports alone, at no privacy cost however often. Raises what `recognised` does.
 
         Args:
-            unheard: keep validation reports out of the targets, so that they may choose between trainings.
+            exclude_validation: keep validation reports out of the targets, so that they may choose between trainings.
         """
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
@@ -217,7 +217,7 @@ class Solitude(ListsEstimator[FittedGraph]):
             )
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
-        how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}
+        how |= {"label_smoothing": smooth, "exclude_validation": exclude_validation, "progress": progress}
         whole = None if self.hops is None else self.hops.whole
         network = whole or train_network(features, offset, labels, topology, self.settings, **how)
         if network.learned is not None:

@@ -115,8 +115,8 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
     def repeats_note(self, estimator: LocalMethod, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
-    def train(self, estimator: LocalMethod, collected: LocalCollection, *, unheard: bool = False) -> Tensor:
-        how: dict[str, Any] = {"unheard": unheard} if estimator.trains_network else {}
+    def train(self, estimator: LocalMethod, collected: LocalCollection, *, exclude_validation: bool = False) -> Tensor:
+        how: dict[str, Any] = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
         estimator.fit_reports(collected.reports, collected.topology, **how)
         return collected.reports.labels
 

@@ -123,9 +123,9 @@ def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
     setting, folds = read.setting, read.folds
     alone = torch.log_softmax(_pooled(read.whole, _weighed(read, folds >= 0), setting), dim=1)
     fitted = _weighed(read, (folds >= 0) & ~judges.to(folds.device))
-    unheard = alone.clone()
-    unheard[folds >= 0] = torch.log_softmax(_pooled(read.unheard, fitted, setting), dim=1)
-    return unheard, alone
+    out_of_fold = alone.clone()
+    out_of_fold[folds >= 0] = torch.log_softmax(_pooled(read.out_of_fold, fitted, setting), dim=1)
+    return out_of_fold, alone
 
 
 def _pooled(scores: Sequence[Tensor], fitted: Weights, setting: _Setting) -> Tensor:
@@ -142,14 +142,16 @@ def _weighed(read: Readings, taught: Tensor) -> Weights:
     if len(sent) > MOST_TEACHERS:
         sent = sent[:: -(-len(sent) // MOST_TEACHERS)]
     rows = torch.cumsum(read.folds >= 0, dim=0)[sent] - 1
-    scores = torch.stack([own[rows].float() for own in read.unheard], dim=2)
+    scores = torch.stack([own[rows].float() for own in read.out_of_fold], dim=2)
     return fit_weights(scores, read.setting.likelihood[sent], read.setting.log_prior)
 
 
 def _with_reader(read: Readings, reader: Reader) -> Readings:
     """Return the same with one more member, a reader trained elsewhere."""
-    unheard, whole = (unit_scores(reader.scores(*clues)[:, None]).squeeze(1) for clues in pool_clues(read))
-    return replace(read, names=[*read.names, START], unheard=[*read.unheard, unheard], whole=[*read.whole, whole])
+    out_of_fold, whole = (unit_scores(reader.scores(*clues)[:, None]).squeeze(1) for clues in pool_clues(read))
+    return replace(
+        read, names=[*read.names, START], out_of_fold=[*read.out_of_fold, out_of_fold], whole=[*read.whole, whole]
+    )
 
 
 @dataclass(frozen=True)
@@ -158,14 +160,15 @@ class Readings:
 
     Attributes:
         setting: all that they read. folds: int64 [n], of every report; -1 where there is none.
-        names: of the members. unheard: each one's scores [r, c] of who sent a report, in which its fold took no part.
+        names: of the members.
+        out_of_fold: each one's scores [r, c] of who sent a report, in which that report's fold took no part.
         whole: each one's scores of everybody, by all reports [n, c].
     """
 
     setting: _Setting
     folds: Tensor
     names: list[str]
-    unheard: list[Tensor]
+    out_of_fold: list[Tensor]
     whole: list[Tensor]
 
 
@@ -197,11 +200,11 @@ def read_labels(
     sent = folds[folds >= 0]
     # Of very many people by half precision, which changes a score by a two-thousandth.
     kind = torch.float32 if len(parts) == 1 else torch.float16
-    unheard: dict[str, Tensor] = {}
+    out_of_fold: dict[str, Tensor] = {}
     whole: dict[str, Tensor] = {}
     for blocks in parts:
         for name, scores in _scored(setting, used[:, blocks.start : blocks.stop], costly=costly):
-            own = unheard.setdefault(name, scores.new_empty(len(sent), channel.classes, dtype=kind))
+            own = out_of_fold.setdefault(name, scores.new_empty(len(sent), channel.classes, dtype=kind))
             for place, block in enumerate(blocks):
                 if block == FOLDS:
                     whole[name] = scores[:, place].to(kind, copy=True)
@@ -211,7 +214,7 @@ def read_labels(
             if progress is not None:
                 progress(Progress(steps, count))
     names = [*CHAINED, *(name for name in whole if name not in CHAINED)]
-    return Readings(setting, folds, names, *([scores[name] for name in names] for scores in (unheard, whole)))
+    return Readings(setting, folds, names, *([scores[name] for name in names] for scores in (out_of_fold, whole)))
 
 
 def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
@@ -224,7 +227,7 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     # The mean score of the class reported, undone for what randomized response leaves of it.
     reported = setting.labels[sent][:, None]
     agreement = (
-        torch.stack([own.gather(1, reported).float().mean() for own in read.unheard[:CHEAP]]) / setting.channel.lean
+        torch.stack([own.gather(1, reported).float().mean() for own in read.out_of_fold[:CHEAP]]) / setting.channel.lean
     )
     graph = torch.cat(
         [
@@ -234,7 +237,7 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     )
     degree = setting.degree.log1p()[:, None]
     clues = []
-    for scores, here in ((read.unheard, degree[sent]), (read.whole, degree)):
+    for scores, here in ((read.out_of_fold, degree[sent]), (read.whole, degree)):
         cheap = torch.stack(scores[:CHEAP], dim=2).float()
         own = torch.cat([cheap.clamp(-MOST, MOST), prior[:, None].expand(*cheap.shape[:2], 1)], dim=2)
         clues.append((own, torch.cat([here, graph.expand(len(here), -1)], dim=1)))

@@ -41,7 +41,7 @@ from graphveil.methods.base.network.network import (
     backbone_facts,
     network_facts,
     network_tensors,
-    require_reached,
+    require_labels_near,
     require_shapes,
     restored_network,
     train_network,
@@ -83,8 +83,8 @@ from graphveil.training import Epoch
 
 DENOISINGS = ("hops", "upgnet")
 POOLINGS = ("labels", "none")
-#: Choices that a file names only where they are not these, as files of earlier versions did.
-_CHOICES = {"denoising": "hops", "stand_in": "normal", "trimming": "none", "pooling": "labels"}
+#: What a file stores only where it is another value.
+_FILE_DEFAULTS = {"denoising": "hops", "stand_in": "normal", "trimming": "none", "pooling": "labels"}
 
 
 class LPGNN(ReportsEstimator[Fitted]):
@@ -179,42 +179,43 @@ class LPGNN(ReportsEstimator[Fitted]):
     def require_reached(self, graph: Graph, split: Split) -> None:
         """Refuse hops over which no training node has a label near, before anybody reports."""
         if self._given["steps_y"] is not None:
-            require_reached(topology_of(graph), split, self.settings.steps_y)
+            require_labels_near(topology_of(graph), split, self.settings.steps_y)
 
     def fit_reports(
         self,
         released: LocalReports,
         topology: Topology,
         *,
-        unheard: bool = False,
+        exclude_validation: bool = False,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
         """Train on reports alone, see `ReportsEstimator.fit_reports`.
 
         Args:
-            unheard: keep validation reports out of the targets, so that they may choose between trainings.
+            exclude_validation: keep validation reports out of the targets, so that they may choose between trainings.
         """
         published = self.recognised(released, topology)
-        here = topology.apart()
+        edges = topology.apart()
         if self.trimming == "agreement":
-            here = trimmed(here, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
+            edges = trimmed(edges, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
         labels, reported = labels_of(released), reported_of(released.features)
-        reads = partial(self._smoothed, *self._inputs(released, here), released.schema, here, reported)
-        how: dict[str, Any] = {"backbone": self.backbone, "reported": reported, "engine": engine}
+        network_inputs = partial(self._denoised, *self._inputs(released, edges), released.schema, edges, reported)
+        options: dict[str, Any] = {"backbone": self.backbone, "reported": reported, "engine": engine}
         if self.open_hops:
-            self.hops = choose_hops(reads, labels, here, self.settings, self.open_hops, **how)
+            self.hops = choose_hops(network_inputs, labels, edges, self.settings, self.open_hops, **options)
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
-        features, offset, settings = reads(self.settings)
-        network = train_network(features, offset, labels, here, settings, unheard=unheard, progress=progress, **how)
+        features, offset, settings = network_inputs(self.settings)
+        fitting = options | {"exclude_validation": exclude_validation, "progress": progress}
+        network = train_network(features, offset, labels, edges, settings, **fitting)
         self.pooled = None
-        if self.pooling == "labels" and can_pool(labels, settings) and not unheard:
-            self.pooled = pool_with_labels(network, self.hops, features, offset, labels, here, settings, **how)
+        if self.pooling == "labels" and can_pool(labels, settings) and not exclude_validation:
+            self.pooled = pool_with_labels(network, self.hops, features, offset, labels, edges, settings, **options)
             network = replace(network, logits=self.pooled.logits)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
-        # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.
-        sent, ids = (_sent(released.features), released.ids) if reported is None else ({}, None)
+        # If some sent nothing, rows do not identify people, so no report is remembered.
+        sent, ids = (_as_tensors(released.features), released.ids) if reported is None else ({}, None)
         self.records = Records.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).after(
             self.records
         )
@@ -257,11 +258,11 @@ class LPGNN(ReportsEstimator[Fitted]):
         elif own:
             raise not_others(graph)
         else:
-            collect = partial(self._sent, graph, topology, randomness, people, engine)
+            collect = partial(self._feature_reports, graph, topology, randomness, people, engine)
             sent = self._handed_in(graph, reports) if reports is not None else collect()
             features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
-        smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported, self.settings)
-        options = {**self._built(fitted.schema), "reported": reported, "engine": engine}
+        smooth, offset, settings = self._denoised(features, offset, fitted.schema, topology, reported, self.settings)
+        options = {**self._network_arguments(fitted.schema), "reported": reported, "engine": engine}
         logits = apply_network(fitted.network, smooth, offset, topology, settings, **options)
         return fitted.probabilities(logits)
 
@@ -277,8 +278,8 @@ class LPGNN(ReportsEstimator[Fitted]):
     def parameters(self) -> dict[str, Any]:
         names = ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
         privacy = {name: getattr(self.privacy, name) for name in names}
-        more = {"queries": self.queries, "backbone": self.backbone, **{name: getattr(self, name) for name in _CHOICES}}
-        return {**privacy, **more, **asdict(self.settings), **self._given}
+        choices = {name: getattr(self, name) for name in ("queries", "backbone", *_FILE_DEFAULTS)}
+        return {**privacy, **choices, **asdict(self.settings), **self._given}
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
@@ -317,7 +318,7 @@ class LPGNN(ReportsEstimator[Fitted]):
                 **({} if self.privacy.sampled is None else {"sampled": self.privacy.sampled}),
             },
             "settings": asdict(self.settings),
-            **{name: value for name, usual in _CHOICES.items() if (value := getattr(self, name)) != usual},
+            **{name: value for name, usual in _FILE_DEFAULTS.items() if (value := getattr(self, name)) != usual},
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
@@ -341,7 +342,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         method = cls._built_from(facts, backbone)
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
-        require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
+        require_shapes(network, method.settings, dimension=schema.dimension, **method._network_arguments(schema))
         published = facts.get("published")
         guarantee = None if published is None else Guarantee.from_dict(published)
         several = bool(facts.get("several"))
@@ -352,11 +353,11 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @classmethod
     def _built_from(cls, facts: Mapping[str, Any], backbone: nn.Module | None) -> Self:
-        """Return the unfitted core that `facts` speak of."""
+        """Return the unfitted method with the settings in `facts`."""
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
             privacy[name] = number_from(privacy[name])
-        kinds = {name: facts.get(name, usual) for name, usual in _CHOICES.items()}
+        kinds = {name: facts.get(name, usual) for name, usual in _FILE_DEFAULTS.items()}
         # A saved model must load where there is no GPU.
         return cls(**privacy, **kinds, backbone=backbone, **{**facts["settings"], "device": "cpu"})
 
@@ -380,7 +381,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         # Public features hold no noise, and UPGNet's threshold would set most of them to zero.
         return self.denoising == "upgnet" and self.privacy.epsilon_x not in (None, math.inf)
 
-    def _smoothed(
+    def _denoised(
         self,
         centred: FeatureMatrix,
         offset: float,
@@ -389,14 +390,14 @@ class LPGNN(ReportsEstimator[Fitted]):
         reported: Tensor | None,
         settings: NetworkSettings,
     ) -> tuple[FeatureMatrix, float, NetworkSettings]:
-        """Return features, offset and settings as the network takes them: its own hops smooth, or UPGNet's layers."""
+        """Return features, offset and settings as the network takes them: unchanged, or smoothed by UPGNet's layers."""
         if not self._denoises:
             return centred, offset, settings
         unit = as_matrix(centred) * (1 / (schema.high - schema.low))
         smooth = upgnet_features(unit, topology.adjacency, settings.steps_x, reported)
         return smooth, 0.0, replace(settings, steps_x=0)
 
-    def _built(self, schema: GraphSchema) -> dict[str, Any]:
+    def _network_arguments(self, schema: GraphSchema) -> dict[str, Any]:
         """Return what the network is built with beside the settings."""
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
@@ -412,7 +413,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         # In the same rows as well: a permutation of the same people has another prediction in each row.
         return identified is not None and torch.equal(identified.rows, torch.arange(topology.num_nodes))
 
-    def _sent(
+    def _feature_reports(
         self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None, engine: Engine
     ) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
@@ -421,10 +422,10 @@ class LPGNN(ReportsEstimator[Fitted]):
 
         def read(new: Tensor, source: Randomness) -> dict[str, Tensor]:
             mechanism = self.privacy.features(schema)
-            return _sent(randomize_features(graph, mechanism, new, randomness=source, engine=engine))
+            return _as_tensors(randomize_features(graph, mechanism, new, randomness=source, engine=engine))
 
-        how: dict[str, Any] = {"randomness": randomness, "group": group, "what": "private features"}
-        return reports_from(rows_of_everybody(self, graph, people, lambda _: spends, read, **how))
+        who = partial(rows_of_everybody, self, graph, people, lambda _: spends, read)
+        return reports_from(who(randomness=randomness, group=group, what="private features"))
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
@@ -435,6 +436,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         return reports.features
 
 
-def _sent(reports: object) -> dict[str, Tensor]:
+def _as_tensors(reports: object) -> dict[str, Tensor]:
     """Return feature reports as tensors; nothing where features are public or not collected."""
     return reports.to_tensors() if hasattr(reports, "to_tensors") else {}

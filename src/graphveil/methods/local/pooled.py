@@ -79,14 +79,14 @@ def pool_with_labels(
     read = read_labels(topology, values, channel, **where, work=NETWORK_WORK)
     edges = read.setting.entries
     complete = affordable(edges, channel.classes, NETWORK_WORK) or not affordable(edges, channel.classes)
-    unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+    out_of_fold, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
     judges = (labels.val & (values >= 0)).nonzero().squeeze(1)
     weights = torch.tensor(FIRST)
     if len(judges):
         trial = None if hops is None else hops.trial
         judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **how)
         heard = channel.logs[:, values[judges]].T
-        opinions = torch.stack([_unit(judged.logits)[judges], unheard[judges]])
+        opinions = torch.stack([_unit(judged.logits)[judges], out_of_fold[judges]])
         # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.
         weights = pool_weights(opinions.double(), heard.double(), weights.double()).float()
     logits = torch.tensordot(weights, torch.stack([_unit(network.logits), alone]), dims=1)

@@ -78,7 +78,7 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
     def repeats_note(self, estimator: E_contra, repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
-    def train(self, estimator: E_contra, collected: PublishedGraph, *, unheard: bool = False) -> Tensor:
+    def train(self, estimator: E_contra, collected: PublishedGraph, *, exclude_validation: bool = False) -> Tensor:
         estimator.train(collected)
         return torch.as_tensor(collected.graph.y)
 

@@ -1,6 +1,6 @@
 """Choosing settings at no further price: on one collection, or on a public graph.
 
-    collect once  ->  for each candidate: train, validation reports unheard  ->  train the best with all reports
+    collect once  ->  for each candidate: train, validation reports left out  ->  train the best with all reports
 
 Only settings that nothing sent or published depends on may be tried: budgets, mechanisms and modes are fixed before
 anybody reports.  A method whose settings change what is published (GAP's hops, say) publishes again in each trial: that
@@ -139,7 +139,7 @@ def tune(
     for number, candidate in enumerate(proposed, start=1):
         method = build_method(name, {**settings, **candidate}, classes, seed=seed, device=device)
         try:
-            labels = family.train(method, collected, unheard=True)
+            labels = family.train(method, collected, exclude_validation=True)
         except UnreachedError as error:
             # Training nodes hear nobody over these hops; the reports that were paid for serve the other trials.
             unreached = error

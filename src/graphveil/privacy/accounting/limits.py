@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Final
 
 from graphveil.errors import InputError
@@ -13,8 +10,6 @@ from graphveil.runtime.checks import is_number, written
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Whoever wants no protection says so with inf.
 LARGEST_EPSILON: Final = 200.0
-# A context variable and no global flag: one thread that restores an old file must not open the limit for the others.
-_READING: Final = ContextVar("_READING", default=False)
 
 
 def require_budget(name: str, value: object, public: str, *, remedy: str | None = None) -> None:
@@ -30,19 +25,9 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     """
     # `value > 0` under a `not`, and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
     large = is_number(value) and LARGEST_EPSILON < value < math.inf
-    if not (is_number(value) and value > 0) or (large and not _READING.get()):
+    if not (is_number(value) and value > 0) or large:
         raise InputError(
             f"{name} is {written(value)}",
             allowed=f"a number in (0, {LARGEST_EPSILON:g}], or inf for {public}",
             remedy="more hides nothing, but would look like a guarantee" if large else remedy,
         )
-
-
-@contextmanager
-def what_was_collected() -> Iterator[None]:
-    """While the block restores what an older version collected, a budget above the limit is read as it was."""
-    before = _READING.set(True)
-    try:
-        yield
-    finally:
-        _READING.reset(before)

@@ -113,7 +113,7 @@ def choose_hops(
     def judged(pair: Pair, *, whole: bool = False) -> float:
         features, offset, hops = reads(replace(settings, steps_x=pair[0], steps_y=pair[1]))
         short = partial(short_training, epochs=EXACT_EPOCHS if exact else EPOCHS)
-        training = partial(train_network, unheard=True) if whole else short
+        training = partial(train_network, exclude_validation=True) if whole else short
         trials[pair] = training(features, offset, labels, topology, hops, **how)
         smooth, best = None, 0.0
         for epoch in trials[pair].history:
@@ -149,7 +149,7 @@ def short_training(
     steps_y = settings.steps_y if settings.steps_y and _reaches(topology, labels, settings.steps_y) else 0
     epochs = min(settings.epochs, epochs)
     short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
-    return train_network(features, offset, labels, topology, short, unheard=True, **how)
+    return train_network(features, offset, labels, topology, short, exclude_validation=True, **how)
 
 
 def search_hops(

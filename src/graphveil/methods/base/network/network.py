@@ -92,7 +92,7 @@ def train_network(
     label_smoothing: bool = False,
     backbone: nn.Module | None = None,
     reported: Tensor | None = None,
-    unheard: bool = False,
+    exclude_validation: bool = False,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Network:
@@ -107,7 +107,7 @@ def train_network(
         backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
             weights of edges are learned.
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
-        unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
+        exclude_validation: keep validation labels out of the targets: figures of the training choose between settings.
     """
     require_taught(labels.train)
     device, p = settings.device, _hops_of(topology, settings)
@@ -116,7 +116,7 @@ def train_network(
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator, engine=engine)
     model, read = _model(inputs, labels.channel.classes, settings, backbone, generator)
-    objective = _objective(labels, p, settings, label_smoothing, unheard, engine)
+    objective = _objective(labels, p, settings, label_smoothing, exclude_validation, engine)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     rate, decay = settings.learning_rate, settings.weight_decay
@@ -166,7 +166,7 @@ def _objective(
     p: SparseMatrix | None,
     settings: NetworkSettings,
     label_smoothing: bool,
-    unheard: bool,
+    exclude_validation: bool,
     engine: Engine,
 ) -> Any:
     """Return what is minimised; refuses several private or propagated labels a node, and labels that reach nobody."""
@@ -186,7 +186,7 @@ def _objective(
         settings.steps_y,
         labels.channel,
         corrected=settings.loss == "drop",
-        spread=train_mask if unheard else train_mask | val_mask,
+        spread=train_mask if exclude_validation else train_mask | val_mask,
         engine=engine,
     )
     _require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)
@@ -197,7 +197,7 @@ class UnreachedError(InputError):
     """Hops of labels that reach no training node."""
 
 
-def require_reached(topology: Topology, split: Split, hops: int) -> None:
+def require_labels_near(topology: Topology, split: Split, hops: int) -> None:
     """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone."""
     require_taught(split.train)
     if hops:

@@ -170,9 +170,9 @@ class _Published:
         labels = self.labels
         values, settings = torch.where(labels.train | labels.val, labels.values, -1), self.settings
         read = read_labels(self.public_edges, values, labels.channel, seed=settings.seed, device=settings.device)
-        unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+        out_of_fold, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
         # Nobody who validates judges an opinion that has heard them.
-        opinions = [torch.where(labels.val[:, None], unheard, alone)]
+        opinions = [torch.where(labels.val[:, None], out_of_fold, alone)]
         return opinions if self.noisy else [*opinions, self._network(self.public_edges, settings.steps_x)]
 
     def _network(self, topology: Topology, hops: int) -> Tensor:
