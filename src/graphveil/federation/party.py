@@ -48,9 +48,8 @@ from graphveil.privacy import Randomness, SecureRandomness
 from graphveil.runtime.progress import ProgressCallback
 
 T = TypeVar("T")
-#: Room for the masks' blocks of rows, whatever the agreement says.
-# Larger than any block that `propagation.row_blocks` sends, for sizes at which the formula below gives less.
-_MIN_ROOM = 1 << 26
+#: Bytes of one message that every agreement allows: more than any block of rows of masks from `propagation.row_blocks`.
+_LEAST_ROOM = 1 << 26
 
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
@@ -145,8 +144,8 @@ def holder_program(
     seed: int,
     memory: Memory | None = None,
     progress: ProgressCallback = lambda step: None,
-) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
-    """Align ids and run the mode's program; return the aligned rows int64 [n], the label holder's head, the result.
+) -> Program[tuple[Tensor, HolderResult]]:
+    """Align ids and run the mode's program; return the aligned rows int64 [n] and the result.
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
@@ -158,7 +157,7 @@ def holder_program(
         DataError: the folder has fewer rows than at the start of the run, or other people in them.
     """
     setting = run.setting
-    order = yield from ordered(run, graph, ids, memory, progress)
+    order = yield from aligned_rows(run, graph, ids, memory, progress)
     people = _people(run, [ids[row] for row in order.tolist()])
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
     run.generator.manual_seed(_drawn_seed(run.randomness))
@@ -166,11 +165,11 @@ def holder_program(
         holding.head.open(setting, randomness=run.randomness, generator=run.generator)
     # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    result = yield from remembering(programs_of(setting).holder(run, holding), {"order": order, **people})
-    return order, holding.head, result
+    result = yield from with_saved(programs_of(setting).holder(run, holding), {"order": order, **people})
+    return order, result
 
 
-def ordered(
+def aligned_rows(
     run: RunContext, graph: Graph, ids: Sequence[str], memory: Memory | None, progress: ProgressCallback
 ) -> Program[Tensor]:
     """Return the graph's rows in the order that all share, int64 [n]: aligned, or as when the run began.
@@ -205,13 +204,13 @@ def _people(run: RunContext, ids: Sequence[str]) -> dict[str, Tensor]:
 
 def server_program(run: RunContext) -> Program[ServerResult]:
     """Wait for everybody's count of rows, then run the mode's program; InputError if counts differ."""
-    nodes = yield from counted(run)
+    nodes = yield from agreed_row_count(run)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     program: Program[ServerResult] = programs_of(run.setting).server(run, nodes, -1)
     return (yield from program)
 
 
-def counted(run: RunContext) -> Program[int]:
+def agreed_row_count(run: RunContext) -> Program[int]:
     """Return how many rows all holders share, as the server hears it; InputError if counts differ."""
     counts = []
     for name in run.setting.names:
@@ -256,7 +255,7 @@ def run_party(
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
-    ids = checked_ids(agreement, identity, folder, graph, ids)
+    ids = checked_inputs(agreement, identity, folder, graph, ids)
 
     def build(session: Session, run: RunContext) -> Program[Any]:
         if graph is None:
@@ -264,18 +263,18 @@ def run_party(
         return holder_program(run, graph, ids, seed=seed, memory=store.alignment, progress=session.computing)
 
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as store:
-        place = Place(agreement, identity, agreement.hash, patience, listen, note)
-        finished = run_session(place, build, store, agreement.setting.rounds, progress, record)
+        party_run = PartyRun(agreement, identity, agreement.hash, patience, listen, note)
+        finished = run_session(party_run, build, store, agreement.setting.rounds, progress, record)
     if graph is None:
         return Outcome(None, None, finished.result, finished.transcript)
-    order, head, result = finished.result
-    return Outcome(order, head, result, finished.transcript)
+    order, result = finished.result
+    return Outcome(order, result.head, result, finished.transcript)
 
 
-def checked_ids(
+def checked_inputs(
     agreement: Agreement, identity: Identity, folder: Path, graph: Graph | None, ids: list[str] | None
 ) -> list[str]:
-    """Return a holder's ids in the agreed form, none at the server.
+    """Return a holder's ids in the agreed form, none at the server, once its certificate and data are as agreed.
 
     Args:
         graph, ids: a holder's data.
@@ -308,21 +307,26 @@ def checked_ids(
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a party runs: its agreement and key, what each frame holds, how long it waits, where it listens, and who
-    hears of connections.
+class PartyRun:
+    """What a party's session needs besides its program.
+
+    Attributes:
+        run_hash: in every frame: of the agreement, or of the agreement and the name of a prediction.
+        patience: seconds to wait for other parties.
+        listen: "host:port" in place of the agreed address.
+        note: called with a line about connections.
     """
 
     agreement: Agreement
     identity: Identity
-    digest: bytes
+    run_hash: bytes
     patience: float
     listen: str | None
     note: Callable[[str], None]
 
 
 def run_session(
-    place: Place,
+    party_run: PartyRun,
     build: Callable[[Session, RunContext], Program[Any]],
     store: Checkpoints,
     rounds: int,
@@ -340,7 +344,7 @@ def run_session(
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
-    agreement, name = place.agreement, place.identity.name
+    agreement, name = party_run.agreement, party_run.identity.name
     setting, randomness = agreement.setting, SecureRandomness()
     # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
     places = {each.name: number for number, each in enumerate(agreement.parties)}
@@ -355,22 +359,22 @@ def run_session(
         tuple(peer.name for peer in peers),
         lambda done, state: build(session, RunContext(name, setting, randomness, done=done, state=state)),
         store,
-        patience=place.patience,
+        patience=party_run.patience,
         progress=lambda step: progress(replace(step, total=step.total or rounds)),
         record=record,
     )
     session.links = Links(
-        place.identity,
+        party_run.identity,
         places[name],
-        place.listen or agreement.party(name).address,
+        party_run.listen or agreement.party(name).address,
         peers,
-        place.digest,
-        # A row of every column for the most nodes, but always room for the masks' blocks of rows.
-        largest=max(_MIN_ROOM, 8 * MAX_IDS * max(setting.columns, len(setting.members) * setting.model.width)),
-        patience=place.patience,
+        party_run.run_hash,
+        # Rows of every column for the most nodes.
+        largest=max(_LEAST_ROOM, 8 * MAX_IDS * max(setting.columns, len(setting.members) * setting.model.width)),
+        patience=party_run.patience,
         on_control=session.on_control,
         on_restart=session.on_restart,
-        note=place.note,
+        note=party_run.note,
     )
     # The folder's lock goes last, at the caller: until then no other process of this party may begin.
     with closing(session.links) as links:
@@ -378,13 +382,13 @@ def run_session(
         return session.run()
 
 
-def remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
-    """Run a program, adding `more` to each of its checkpoints."""
+def with_saved(program: Program[T], tensors: Mapping[str, Tensor]) -> Program[T]:
+    """Run a program, adding tensors to each of its checkpoints."""
 
     def add(effect: Effect) -> Effect:
         if not isinstance(effect, Checkpoint):
             return effect
         state = effect.state
-        return replace(effect, state=lambda: {**state(), **more})
+        return replace(effect, state=lambda: {**state(), **tensors})
 
     return with_changed_effects(program, add)

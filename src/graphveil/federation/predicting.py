@@ -29,7 +29,15 @@ from graphveil.federation.crypto.psi import Memory
 from graphveil.federation.effects import Program, Send
 from graphveil.federation.modes.joined import ROUNDS, Prediction
 from graphveil.federation.modes.programs import programs_of
-from graphveil.federation.party import Place, checked_ids, counted, holding_of, ordered, remembering, run_session
+from graphveil.federation.party import (
+    PartyRun,
+    agreed_row_count,
+    aligned_rows,
+    checked_inputs,
+    holding_of,
+    run_session,
+    with_saved,
+)
 from graphveil.federation.transport.session import Record, Session
 from graphveil.graphs import Graph
 from graphveil.runtime.progress import ProgressCallback
@@ -74,7 +82,7 @@ def predict_party(
         BudgetError: a row would be published a second time.
         GraphveilError: the run has not finished, or as `run_party`.
     """
-    ids, setting = checked_ids(agreement, identity, folder, graph, ids), agreement.setting
+    ids, setting = checked_inputs(agreement, identity, folder, graph, ids), agreement.setting
     place = folder_of(folder, name)
     # The run's folder stays locked: two predictions at a time could publish one person twice.
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
@@ -89,10 +97,10 @@ def predict_party(
             people = People(graph, ids, before, published)
             return predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
-        digest = prediction_hash(agreement.hash, name)
-        with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
-            party = Place(agreement, identity, digest, patience, listen, note)
-            finished = run_session(party, build, store, ROUNDS, progress, record)
+        run_hash = prediction_hash(agreement.hash, name)
+        with closing(Checkpoints(place / "checkpoints", run_hash.hex())) as store, log() as record:
+            party_run = PartyRun(agreement, identity, run_hash, patience, listen, note)
+            finished = run_session(party_run, build, store, ROUNDS, progress, record)
     if graph is None:
         return Predicted((), None)
     order, result = finished.result
@@ -168,7 +176,7 @@ def predicting_program(
     Raises:
         BudgetError: nobody is new, or others than when this prediction was made before.
     """
-    order = yield from ordered(run, data.graph, data.ids, memory, progress)
+    order = yield from aligned_rows(run, data.graph, data.ids, memory, progress)
     new, people = data.new(order)
     if not len(new) or (run.state is not None and not torch.equal(people, run.state["people"])):
         raise BudgetError(
@@ -179,10 +187,10 @@ def predicting_program(
     holding = holding_of(data.graph, order, labels=False, seed=0)
     yield Send(run.setting.server, "aligned", torch.tensor([len(order)]))
     program = programs_of(run.setting).later_holder(run, data.before, holding, new, data.old(order))
-    result = yield from remembering(program, {"order": order, "people": people})
+    result = yield from with_saved(program, {"order": order, "people": people})
     return order, result
 
 
 def predicting_server_program(run: RunContext, before: State) -> Program[Any]:
-    nodes = yield from counted(run)
+    nodes = yield from agreed_row_count(run)
     return (yield from programs_of(run.setting).later_server(run, before, nodes))
