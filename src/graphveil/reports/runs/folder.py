@@ -119,13 +119,13 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
         rows = [{"repeat": repeat, **row} for repeat, epochs in enumerate(record.history, start=1) for row in epochs]
         fixed = {parts.CONFIG: config_toml(record), parts.METRICS: "".join(to_json(row) + "\n" for row in rows)}
         if graph is None:
-            _write(record, result.model, folder, fixed)
+            _write_parts(record, result.model, folder, fixed)
         else:
             _write_drawn(record, result.model, folder, fixed, graph)
     return record
 
 
-def open_model(path: Path, *, say: Say = lambda line: None) -> Any:
+def open_model(path: Path, *, say: Say = lambda line: None) -> Estimator:
     """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. A run
     whose prediction was stopped after it had paid is brought up to date, see `keep_spending`. Raises ModelFileError:
     there is no model, or a file of the run was changed.
@@ -135,7 +135,7 @@ def open_model(path: Path, *, say: Say = lambda line: None) -> Any:
     public = parts.public_part(path)
     # Before the model is loaded: a run whose ledger was edited must not be given another spend.
     behind = parts.checked(path).behind and (path / parts.RESULT).is_file()
-    model = load_method(public)
+    model: Estimator = load_method(public)
     model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
     if behind:
         keep_spending(model, path, say=say)
@@ -161,8 +161,8 @@ class _Reserving:
         return self._account.settle(previous, paid)
 
 
-def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitStack:
-    """Let a paid prediction first reserve the space for the run and `more` bytes, to be closed before `keep_spending`.
+def reserve(model: Estimator, path: Path, answer_bytes: int, stack: ExitStack) -> ExitStack:
+    """Let a paid prediction first reserve the space for the run and its answers, to be closed before `keep_spending`.
 
     Args:
         model: as opened from the run; its ledger is given another account, in place.
@@ -170,7 +170,7 @@ def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitSt
     """
     rooms = stack.enter_context(ExitStack())
     # Twice: files are written beside the old ones before they take their place.
-    size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    size = answer_bytes + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     place = parts.public_part(path) / parts.LEDGER
     opened = cast("Account", model.ledger.account)  # `open_model` gave it one
     account = _Reserving(opened, lambda: rooms.enter_context(room_for(place, size)))
@@ -193,11 +193,11 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
             model.ledger = account.open(model.ledger)  # what others spent since belongs to the same people
             if (path / parts.RESULT).is_file():
                 # Read inside the lock, so that results of another process's prediction are not written over.
-                record = _paid(_record(path), model.guarantee, model.ledger)
+                record = _with_ledger(_read_record(path), model.guarantee, model.ledger)
                 privacy = replace(record.privacy, epsilon_relationship=model.epsilon_relationship)
-                _write(replace(record, privacy=privacy), model, path)
+                _write_parts(replace(record, privacy=privacy), model, path)
             elif parts.is_public_part(path):
-                _write_public(replace(_about(path), relationship=model.epsilon_relationship), model, path)
+                _write_public(replace(_read_about(path), relationship=model.epsilon_relationship), model, path)
             else:
                 model.save(path)
     except ModelFileError:  # somebody changed the run meanwhile
@@ -216,16 +216,16 @@ def _save_alone(model: Estimator, path: Path) -> None:
 
 def read_run(path: Path) -> RunRecord:
     """The record of a run, with its model's guarantee and ledger; ModelFileError where it is missing or changed."""
-    record = _record(path)
+    record = _read_record(path)
     checked = parts.checked(path)
-    return _paid(record, checked.guarantee, checked.ledger)
+    return _with_ledger(record, checked.guarantee, checked.ledger)
 
 
-def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
+def _with_ledger(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
     return replace(record, privacy=replace(record.privacy, guarantee=guarantee, ledger=ledger))
 
 
-def _record(path: Path) -> RunRecord:
+def _read_record(path: Path) -> RunRecord:
     file = path / parts.RESULT
     if not file.is_file():
         raise ModelFileError(f"no run in {path}", allowed="a folder written by graphveil train")
@@ -249,7 +249,7 @@ def rewrite_report(path: Path) -> RunRecord:
 
 def rewrite_public_card(path: Path) -> About:
     """Write the card of a public part anew; ModelFileError where a file is missing, damaged or was changed."""
-    checked, about = parts.checked(path), _about(path)
+    checked, about = parts.checked(path), _read_about(path)
     _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
 
@@ -261,7 +261,7 @@ def config_toml(record: RunRecord) -> str:
     if settings.get("epsilon") is not None:
         settings = {key: value for key, value in settings.items() if key not in ("epsilon_x", "epsilon_y")}
     # Left out, it would be the default: one feature report where none was sent.
-    elif settings.get("epsilon_x", 0) is None:
+    elif "epsilon_x" in settings and settings["epsilon_x"] is None:
         settings["epsilon_x"] = "none"
     for table, values in (("settings", settings), ("options", record.options)):
         lines += ["", f"[{table}]"]
@@ -275,7 +275,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def _write(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
+def _write_parts(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
     """Write both parts; `fixed` are the files that never change again."""
     public = parts.public_part(folder)
     result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
@@ -294,13 +294,13 @@ def _write_drawn(record: RunRecord, model: Estimator, folder: Path, fixed: Mappi
     from graphveil.reports.runs.copies import copies
 
     split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
-    # Two pictures and not one of which parts are left out: what is told apart from the start cannot slip through.
+    # Two pictures, so that no private part can slip into the one that is handed on.
     own_copy, shared = copies(model, graph, split)
     shared_json = None if shared is None else _picture_json(shared)
     if shared_json is not None:
         write_text(folder / parts.PUBLIC / PICTURE, shared_json)
     own = shared_json if own_copy is shared or own_copy is None else _picture_json(own_copy)
-    _write(record, model, folder, {**fixed, **({} if own is None else {PICTURE: own})})
+    _write_parts(record, model, folder, {**fixed, **({} if own is None else {PICTURE: own})})
 
 
 def _picture_json(picture: Picture) -> str:
@@ -344,7 +344,7 @@ def _readme(guarantee: Guarantee, covered: str, nobody: str) -> str:
     return covered
 
 
-def _about(public: Path) -> About:
+def _read_about(public: Path) -> About:
     checked = parts.checked(public)
     try:
         content = parts.read_object(public / parts.ABOUT)
