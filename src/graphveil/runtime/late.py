@@ -23,9 +23,9 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
 
     Args:
         room: the room's own `__name__`.
-        homes: each public name and the module of the room that it is in; a home that ends with the name is the name
-            itself, a room or module. No other module may be called like a public name: once loaded, it would stand
-            in that name's place.
+        homes: each public name and the module of the room that defines it. Where the module's name ends with the public
+            name, the name is that module. No other module may be called like a public name: once loaded, it would
+            replace that name.
     """
 
     def load(name: str) -> object:

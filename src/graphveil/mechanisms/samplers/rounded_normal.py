@@ -6,12 +6,12 @@ integrated numerically (a difference of distribution functions would lose its di
 integer share of 2^512, and found by a uniform 512-bit number, of which 32 bits mostly are enough.
 
     key          32 bytes of the source, for the streams of this call
-    draw i       its first 32 bits: number i under nonce 0
-                 the next 32, of the o-th draw without a decision of its tile t, draws 1024 t .. 1024 t + 1023:
-                 number 64 t + o mod 64 under nonce 1 + o div 64. Some 16 of a tile are; more than 64 hardly ever
-                 the other 448: block i under nonce 2^32, once in 2^42 draws at most
+    draw i       first 32 bits: number i under nonce 0
+    undecided    next 32 bits. Tile t holds draws 1024 t .. 1024 t + 1023; their first 32 bits leave some 16 of them
+                 undecided, more than 64 hardly ever. The o-th has number 64 t + o mod 64 under nonce 1 + o div 64
+    still so     the other 448 bits: block i under nonce 2^32, once in 2^42 draws at most
 
-So every draw has a place of its own in the source, whatever other tiles hold: any device finds the same.
+So every draw has a place of its own in the source, whatever other tiles hold: any device draws the same.
 
 `Strips`: cells stand in strips of 2^k neighbours. Of 2^15 entries a strip holds as many as its least likely cell can
 pay for, so that a uniform 512-bit number is a draw at once where its first 15 bits choose one of those: the next k bits

@@ -5,7 +5,7 @@
                 R_0 = unit( X_0 | corner of a public label, or the mean corner that is expected )
                 R_k = X_k = unit( unit(S_k) - m ),  m its mean over all nodes
     classifier  a perceptron over E, X_1..X_K, trained and asked as often as one likes
-                E = mean corner that features lead to expect, of a training node by encoders that it did not train
+                E = mean corner by the class probabilities of encoders; a training node's by encoders it did not train
     prediction  the classifier, or its pool with encoders, see `methods.curator.pooled`
 
 Each sum and its noise come from `aggregation.perturbed.PerturbedSum.perturb`. Where edges are protected, encoder and

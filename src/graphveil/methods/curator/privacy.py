@@ -239,7 +239,7 @@ class CuratorPrivacy:
         every: list[Hops | Descent | ChangedSamples] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
         # Each trial draws from the tables anew, so their rounding is paid for once a trial.
         many = 1 if self.tuning is None else self.tuning.trials_charged
-        # In noise a tenth as large as what it hides: where it ends costs no more at any other.
+        # Priced at noise of a tenth of the sensitivity: larger noise is rounded and cut off at no higher price.
         drawn = self._hidden(schema, (reach / 10,) * hops, w_max) if hops else None
         target, reserved = self._less_rounding(
             [(part, many * parameters) for part, parameters in charged.values()], drawn, many * (columns + 1), many

@@ -155,8 +155,8 @@ class BlockNoise:
 
     Formal guarantees: streams of different blocks are independent and as good as those of `randomness`, as far as
     HKDF-SHA256 and ChaCha20 cannot be told from chance without the secret. The secret is made here, is never shown,
-    saved or handed to a worker, and ends with this object: a publication that was broken off cannot be taken up again
-    under other noise for the price of one, nor under the same.
+    saved or handed to a worker, and ends with this object: an interrupted publication cannot be resumed, neither under
+    the same noise nor, at the price of one, under fresh noise.
 
     Args:
         randomness: where the secret comes from; a seeded source makes the noise reproducible, and void.
