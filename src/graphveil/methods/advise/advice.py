@@ -155,8 +155,8 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
         def at(price: float) -> Rehearsal:
             if price not in rehearsals:
                 chosen, controls = rule.choice(price), rule.over
-                how: dict[str, Any] = {"seeds": seeds, "progress": progress}
-                rehearsals[price] = rehearse(str(rule.method), chosen, worlds, controls, **how)
+                keywords: dict[str, Any] = {"seeds": seeds, "progress": progress}
+                rehearsals[price] = rehearse(str(rule.method), chosen, worlds, controls, **keywords)
             return rehearsals[price]
 
         if request.goal is not None:

@@ -198,14 +198,14 @@ class Estimator:
         source, graph = SecureRandomness() if randomness is None else randomness, as_own_graph(graph)
         require_randomness(source)
         require_call(engine, progress=progress)
-        how: dict[str, Any] = {"randomness": source, "progress": progress}
+        keywords: dict[str, Any] = {"randomness": source, "progress": progress}
         nodes = random_split(graph, self.seed) if split is None else split
         require_split(nodes, int(graph.num_nodes))
         # Here and not in the training alone: by then people would have paid.
         require_taught(nodes.train)
-        collected = self.collect(graph, split=nodes, **how, **_engine_argument(engine, self.by_blocks))
+        collected = self.collect(graph, split=nodes, **keywords, **_engine_argument(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
-        self.train(collected, **how, **_engine_argument(engine, self.trains_by_blocks))
+        self.train(collected, **keywords, **_engine_argument(engine, self.trains_by_blocks))
         return self
 
     def predict_proba(
@@ -236,8 +236,8 @@ class Estimator:
             require_randomness(randomness)
         if engine != LOCAL:
             self.require_block_prediction()
-        how = {"randomness": randomness, **identity, **_engine_argument(engine, self.predicts_by_blocks)}
-        return self.probabilities(None if graph is None else as_own_graph(graph), **how)
+        keywords = {"randomness": randomness, **identity, **_engine_argument(engine, self.predicts_by_blocks)}
+        return self.probabilities(None if graph is None else as_own_graph(graph), **keywords)
 
     def predict(
         self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL, **who: object
@@ -263,8 +263,8 @@ class Estimator:
             mask: bool [n], the nodes that count; default: all with a label. The others: see `predict_proba`.
         """
         graph = as_own_graph(graph)
-        how: dict[str, Any] = {"randomness": randomness, "engine": engine, **who}
-        return true_score(lambda: self.predict(graph, **how), graph, mask, classes=self.schema.classes)
+        keywords: dict[str, Any] = {"randomness": randomness, "engine": engine, **who}
+        return true_score(lambda: self.predict(graph, **keywords), graph, mask, classes=self.schema.classes)
 
     @classmethod
     def require_block_fitting(cls) -> None:

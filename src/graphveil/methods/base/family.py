@@ -6,7 +6,7 @@
     RELEASES  a trusted curator publishes a graph
     BASELINES plain networks that protect nothing
 
-A family is one object; `base.method.Method.family` says where.  Where methods of one family differ, their cores say so
+A family is one object; `base.method.Method.family` says where.  Where methods of a family differ, their classes say so
 in attributes (`trains_network`, `reads_edges`, `counts_classes`).
 """
 

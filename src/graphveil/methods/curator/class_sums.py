@@ -172,10 +172,10 @@ class ClassSums(FittedEstimator[FittedSums]):
         if counted is not None:
             return self.privacy.noise_of_counts(counted)
 
-        def normal(core: ClassSums) -> Noise:
-            noise = core.privacy.noise(schema, hops=1, columns=len(schema.classes))
-            if not core.privacy.public:
-                core.privacy.sums(schema, noise).require_noise(weighted=False)
+        def normal(method: ClassSums) -> Noise:
+            noise = method.privacy.noise(schema, hops=1, columns=len(schema.classes))
+            if not method.privacy.public:
+                method.privacy.sums(schema, noise).require_noise(weighted=False)
             return noise
 
         return with_nearest(self, normal)

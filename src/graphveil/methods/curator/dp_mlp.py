@@ -147,7 +147,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training, from public facts alone."""
-        return with_nearest(self, lambda core: core._noise(schema, people))
+        return with_nearest(self, lambda method: method._noise(schema, people))
 
     def collect(
         self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None

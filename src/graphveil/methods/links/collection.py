@@ -212,7 +212,7 @@ def reported_edges(released: LinkReports) -> Tensor:
 
 
 class ListsEstimator(FittedEstimator[F], ABC):
-    """The devices' half of a core on private lists, and the step from one half to the other."""
+    """A method on private lists: what devices do, and the step from them to the server."""
 
     fits = "fit_reports"
     by_blocks = True

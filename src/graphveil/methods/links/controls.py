@@ -158,8 +158,8 @@ def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method says without lists, and in the place of a network on them `links`; no list is read."""
     settings, reading = settings_of(method), "all" if method.trains_network else method.reading
     earlier = _parts(method, _WITHOUT_LISTS)
-    how: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
-    return read_lists(released, reading, **how, earlier=earlier, leave_lists=True).scores.cpu()
+    keywords: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
+    return read_lists(released, reading, **keywords, earlier=earlier, leave_lists=True).scores.cpu()
 
 
 def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:

@@ -220,8 +220,8 @@ class LinkFamily(Family[Any, LinkReports]):
         return (*used, *(() if lists is None else lists.advice), *beside)
 
     def train(self, estimator: LinkMethod, collected: LinkReports, *, exclude_validation: bool = False) -> Tensor:
-        how = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
-        estimator.fit_reports(collected, **how)
+        keywords = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
+        estimator.fit_reports(collected, **keywords)
         return torch.as_tensor(collected.people.labels)
 
 

@@ -198,7 +198,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         labels = labels_of(released.people)
-        how: dict[str, Any] = {
+        keywords: dict[str, Any] = {
             "calibration": self._calibration_for(schema),
             "backbone": self.backbone,
             "reported": reported_of(released.people.features),
@@ -213,13 +213,13 @@ class Solitude(ListsEstimator[FittedGraph]):
                 self.settings,
                 self.open_hops,
                 exact=self.privacy.epsilon_x == math.inf,
-                **how,
+                **keywords,
             )
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
-        how |= {"label_smoothing": smooth, "exclude_validation": exclude_validation, "progress": progress}
+        keywords |= {"label_smoothing": smooth, "exclude_validation": exclude_validation, "progress": progress}
         whole = None if self.hops is None else self.hops.whole
-        network = whole or train_network(features, offset, labels, topology, self.settings, **how)
+        network = whole or train_network(features, offset, labels, topology, self.settings, **keywords)
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
         # Declarations made for earlier predictions stay: the ledger has their spends, and the guarantee leans on them.
@@ -294,7 +294,7 @@ class Solitude(ListsEstimator[FittedGraph]):
             "complement": self.calibration.complement,
         }
 
-    def _built(self, schema: GraphSchema) -> dict[str, Any]:
+    def _network_arguments(self, schema: GraphSchema) -> dict[str, Any]:
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
     @property
@@ -338,7 +338,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
-        require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
+        require_shapes(network, method.settings, dimension=schema.dimension, **method._network_arguments(schema))
         void = Guarantee.from_dict(facts["guarantee"]).void
         notes = tuple(map(assumption_of, facts.get("notes", ())))
         method._fitted = FittedGraph(schema, void, facts["people"], network, notes)
@@ -370,19 +370,19 @@ class Solitude(ListsEstimator[FittedGraph]):
             return [spend for spend in spends_of(self.privacy, self.links, schema, count) if spend.unit != "labels"]
 
         def read(mask: Tensor, source: Randomness) -> dict[str, Tensor]:
-            how: dict[str, Any] = {"randomness": source, "engine": engine}
-            sent = randomize_new_people(among(graph, mask), self.privacy, self.links, **how)
+            keywords: dict[str, Any] = {"randomness": source, "engine": engine}
+            sent = randomize_new_people(among(graph, mask), self.privacy, self.links, **keywords)
             return {"answers": self._answers(sent, engine)}
 
-        how: dict[str, Any] = {"randomness": randomness, "group": people_key(graph), "what": "private reports"}
-        return rows_of_everybody(self, graph, people, spends, read, **how)["answers"]
+        keywords: dict[str, Any] = {"randomness": randomness, "group": people_key(graph), "what": "private reports"}
+        return rows_of_everybody(self, graph, people, spends, read, **keywords)["answers"]
 
     def _answers(self, released: LinkReports, engine: Engine) -> Tensor:
         fitted = self.result
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
-        built = self._built(fitted.schema)
-        logits = apply_network(fitted.network, features, offset, topology, self.settings, **built, engine=engine)
+        network = self._network_arguments(fitted.schema)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, **network, engine=engine)
         return torch.softmax(logits, dim=1)
 
 

@@ -116,8 +116,8 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
         return repeats_on_topology(estimator.released, repeats)
 
     def train(self, estimator: LocalMethod, collected: LocalCollection, *, exclude_validation: bool = False) -> Tensor:
-        how: dict[str, Any] = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
-        estimator.fit_reports(collected.reports, collected.topology, **how)
+        keywords: dict[str, Any] = {"exclude_validation": exclude_validation} if estimator.trains_network else {}
+        estimator.fit_reports(collected.reports, collected.topology, **keywords)
         return collected.reports.labels
 
 

@@ -381,8 +381,8 @@ def _seeds(setting: _Setting, used: Tensor) -> Tensor:
 def _beliefs(setting: _Setting, used: Tensor, discount: float, temper: float) -> list[Tensor]:
     """Return scores after each of ROUNDS [n, b, c]."""
     evidence, prior, h = setting.likelihood.log(), setting.log_prior.exp(), setting.homophily
-    how: dict[str, Any] = {"temper": temper, "discount": discount, "rounds": ROUNDS}
-    blocks = [propagate_beliefs(setting.edges, evidence * mask[:, None], prior, h, **how) for mask in used.T]
+    keywords: dict[str, Any] = {"temper": temper, "discount": discount, "rounds": ROUNDS}
+    blocks = [propagate_beliefs(setting.edges, evidence * mask[:, None], prior, h, **keywords) for mask in used.T]
     return [torch.stack(each, dim=1) for each in zip(*blocks, strict=True)]
 
 

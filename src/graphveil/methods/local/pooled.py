@@ -65,7 +65,7 @@ def pool_with_labels(
     settings: NetworkSettings,
     *,
     engine: Engine = LOCAL,
-    **how: Any,
+    **keywords: Any,
 ) -> Pooled:
     """Return a trained network pooled with what labels alone say.
 
@@ -84,7 +84,7 @@ def pool_with_labels(
     weights = torch.tensor(FIRST)
     if len(judges):
         trial = None if hops is None else hops.trial
-        judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **how)
+        judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **keywords)
         heard = channel.logs[:, values[judges]].T
         opinions = torch.stack([_unit(judged.logits)[judges], out_of_fold[judges]])
         # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.

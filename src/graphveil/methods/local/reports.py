@@ -24,7 +24,7 @@ from graphveil.runtime.progress import ProgressCallback
 
 
 class ReportsEstimator(FittedEstimator[F], ABC):
-    """The devices' half of a core on a public topology, and the step from one half to the other."""
+    """A method on a public topology: what devices do, and the step from them to the server."""
 
     fits = "fit_reports"
     by_blocks = trains_by_blocks = True

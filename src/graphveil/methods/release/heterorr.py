@@ -194,30 +194,30 @@ class HeteroRR(Publisher):
         domain: PairDomain | None,
         split: Split | None,
         progress: ProgressCallback | None,
-        **how: Any,
+        **keywords: Any,
     ) -> Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema, privacy = graph.schema, self.privacy
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, "")
         if mechanism is not None:
-            features = published_features(mechanism, randomize_by_blocks(mechanism, graph.x, **how))
+            features = published_features(mechanism, randomize_by_blocks(mechanism, graph.x, **keywords))
         synthetic, counts = None, None
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             rows = rows_of(features.x) if mechanism is None else None  # noisy rows would say little of who is alike
             synthetic = make_edges(
-                privacy, domain, private, features=rows, chains=self.chains, progress=progress, **how
+                privacy, domain, private, features=rows, chains=self.chains, progress=progress, **keywords
             )
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
-                counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **how)
+                counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **keywords)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
-            y[y >= 0] = randomize_by_blocks(labels, y[y >= 0], **how).labels
+            y[y >= 0] = randomize_by_blocks(labels, y[y >= 0], **keywords).labels
         return Parts(features, y, synthetic, counts)
 
     # ---- anybody ----

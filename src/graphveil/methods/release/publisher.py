@@ -44,10 +44,10 @@ class Publisher(Estimator):
         def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Any: ...
 
     def collect(
-        self, graph: Graph, *, split: Split, progress: ProgressCallback | None = None, **how: Any
+        self, graph: Graph, *, split: Split, progress: ProgressCallback | None = None, **keywords: Any
     ) -> PublishedGraph:
         """Release `graph`; one that was released already is taken as it is."""
-        released = graph if graph.get("release") is not None else self.release(graph, split=split, **how)
+        released = graph if graph.get("release") is not None else self.release(graph, split=split, **keywords)
         return PublishedGraph(released, split)
 
     def train(

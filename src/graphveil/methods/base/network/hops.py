@@ -86,12 +86,12 @@ def choose_hops(
     free: tuple[str, ...],
     *,
     exact: bool = False,
-    **how: Any,
+    **keywords: Any,
 ) -> ChosenHops:
     """Return hops for a training on reports.
 
     Args:
-        labels, topology, how: as of `train_network`.
+        labels, topology, keywords: as of `train_network`.
         settings: the other settings, and the hops that are fixed.
         free: which of "steps_x" and "steps_y" are chosen.
         exact: whether features came without noise, which no hops need take out.
@@ -114,7 +114,7 @@ def choose_hops(
         features, offset, hops = reads(replace(settings, steps_x=pair[0], steps_y=pair[1]))
         short = partial(short_training, epochs=EXACT_EPOCHS if exact else EPOCHS)
         training = partial(train_network, exclude_validation=True) if whole else short
-        trials[pair] = training(features, offset, labels, topology, hops, **how)
+        trials[pair] = training(features, offset, labels, topology, hops, **keywords)
         smooth, best = None, 0.0
         for epoch in trials[pair].history:
             smooth = smoothed(smooth, epoch)
@@ -140,7 +140,7 @@ def short_training(
     settings: NetworkSettings,
     *,
     epochs: int = EPOCHS,
-    **how: Any,
+    **keywords: Any,
 ) -> Network:
     """Return a network of a few epochs that has heard no validation report; arguments as of `train_network`.
 
@@ -149,7 +149,7 @@ def short_training(
     steps_y = settings.steps_y if settings.steps_y and _reaches(topology, labels, settings.steps_y) else 0
     epochs = min(settings.epochs, epochs)
     short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
-    return train_network(features, offset, labels, topology, short, exclude_validation=True, **how)
+    return train_network(features, offset, labels, topology, short, exclude_validation=True, **keywords)
 
 
 def search_hops(

@@ -116,7 +116,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         """Return the noise of a training, from public facts alone. Raises InputError where none can be had, naming a
         setting and the nearest value that is taken.
         """
-        return with_nearest(self, lambda core: core._drawable(schema, people))
+        return with_nearest(self, lambda method: method._drawable(schema, people))
 
     # ---- the curator ----
 
