@@ -38,6 +38,19 @@ class Answer:
         assert self.out.count("\n") == 1
         return answer
 
+    @property
+    def good(self) -> Answer:
+        """Itself, of a command that worked."""
+        assert self.code == 0, self.err
+        return self
+
+    def refused(self, *parts: str) -> None:
+        """Refused in one line that says all of this, with nothing on stdout."""
+        assert (self.code, self.out) == (2, ""), self.err
+        assert self.err.startswith("error: ") and self.err.count("\n") == 1, self.err
+        for part in parts:
+            assert part in self.err, self.err
+
 
 Terminal = Callable[..., Answer]
 

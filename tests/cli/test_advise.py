@@ -122,9 +122,7 @@ def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
 
 def test_a_plan_draws_who_sees_what_and_minds_what_a_folder_declares_private(type_in: Terminal) -> None:
     for data, private in (("social-100", False), (TOWN, True)):
-        answer = type_in("plan", "gcn", data, "--json")
-        assert answer.code == 0, answer.err
-        parties = answer.json["parties"]
+        parties = type_in("plan", "gcn", data, "--json").good.json["parties"]
         assert [party["key"] for party in parties["parties"]] == ["people", "curator", "readers"]
         assert [arrow["epsilon"] for arrow in parties["arrows"]] == [None, None]
         assert ("declare them private" in str(parties)) == private
@@ -173,8 +171,7 @@ def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Termin
     message = " ".join(answer.out.split())
     assert answer.code == 2 and "class-sums was best" in message and "label-pool" not in message
     assert answer.err.endswith("type graphveil train class-sums social-100 --epsilon 4\n")
-    as_json = type_in("train", "social-100", "--trust", "curator", "--json")
-    assert (as_json.code, as_json.out) == (2, "") and as_json.err.count("\n") == 1
+    type_in("train", "social-100", "--trust", "curator", "--json").refused()
     unfit = type_in("train", TOWN, "--trust", "local")
     assert unfit.code == 2 and "connections are declared private" in " ".join(unfit.out.split())
 
@@ -189,8 +186,7 @@ def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Termin
     ],
 )
 def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tuple[str, ...], message: str) -> None:
-    answer = type_in("train", *words)
-    assert answer.code == 2 and answer.out == "" and message in answer.err and answer.err.count("\n") == 1
+    type_in("train", *words).refused(message)
 
 
 def test_the_command_of_every_trust_is_that_of_advise(type_in: Terminal, tmp_path: Path) -> None:

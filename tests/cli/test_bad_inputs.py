@@ -49,8 +49,6 @@ NEAR = [
     ("reproduce lpgnn-table3 --only corra", "cora"),
     ("advise digits --trust curators", "curator"),
     ("advise digits --trust curator --want lft=0.02", "lift"),
-    ("train --config WRONG/key.toml", "options"),
-    ("train --config WRONG/setting.toml", "mechanism"),
     (f"{TRAIN} --track mlflw", "mlflow"),
 ]
 #: What is typed, and what is said of it.
@@ -71,7 +69,6 @@ SAID = [
         "epsilon_x is 0.0; allowed: a number in (0, 200], or inf for data declared public; collect no features",
     ),
     (f"{TRAIN} --epsilon 2 --epsilon-x 1", "leave out one of the two"),
-    (f"{TRAIN} --epsilon 201", "epsilon is 201.0; allowed: a number in (0, 200], or inf"),
     ("mechanisms compare --epsilon 1,1e9", "epsilon is 1000000000.0; allowed: a number in (0, 200]"),
     (HOLDERS.replace("epsilon 1", "epsilon 1e9"), "hides nothing"),
     ("compare lpgnn digits --epsilon-y 1,x", "--epsilon-y: 'x'; allowed: a number"),
@@ -125,7 +122,6 @@ SAID = [
     ("release edge-rr digits --epsilon-a 1 --set edges=edge-rand -o x", "allowed: public-tree"),
     ("release edge-rand digits --epsilon-a 1 --set hidden=5 -o x", "has no setting 'hidden'"),
     ("mechanisms compare --epsilon 1,x", "error: --epsilon: 'x'; allowed: a number"),
-    ("mechanisms compare --epsilon 0", "epsilon is 0.0; allowed: a finite number above 0"),
     ("mechanisms compare --low 2", "--low, --high: the range is 2 to 1"),
     ("mechanisms compare --out FULL", "is not empty"),
     ("mechanisms scores digits", "digits declares its features private"),
@@ -134,49 +130,38 @@ SAID = [
     ("mechanisms scores digits --public-share 0.3 --sensitive 32 --gamma 0", "column 32"),
     ("mechanisms scores digits --public-share 0.3 --gamma 2", "--gamma"),
     # federations, advice and the rest
-    ("federation split digits --proportion 1:2:3 --out o", "2 positive numbers"),
     ("federation init --epsilon 1 --out o", "--from"),
-    (f"{HOLDERS.partition(' --classes')[0]} --epsilon 1", "no classes"),
     (HOLDERS.replace("a=h:1=2", "a"), "NAME=HOST:PORT=COLUMNS"),
     (f"{HOLDERS} --range low", "LOW,HIGH"),
     (f"{HOLDERS} --mode paper", "acknowledge it: --set opened=true"),
-    (f"{HOLDERS} --certificate a=nowhere.pem", "NAME=FILE"),
     ("federation plan RUN", "agreement.toml: is missing"),
     ("federation init --from EMPTY --out o --epsilon 1", "holds no holder1, holder2"),
-    ("federation init --out o --epsilon 1 --holder a=h:x=2 --classes x,y", "address is 'h:x'; allowed: HOST:PORT"),
     (HOLDERS.replace("x,y", "x"), "classes is ['x']; allowed: two or more"),
     ("advise digits --trust nobody", "say local for private features and labels, links for private connections"),
     ("advise digits --want lift=0.02", "--want, --pilot and --epsilon apply to one trust model"),
     ("advise digits --trust curator --pilot nowhere/pilot", "no data set or folder 'nowhere/pilot'"),
     ("advise digits --trust curator --epsilon inf", "epsilon inf protects nothing"),
     ("plan lpgnn digits --pilot social-200", "--pilot and --degree are for a goal"),
-    ("plan lpgnn digits --want lift=0.1 --epsilon 1", "is what is searched"),
     ("audit", "Missing argument 'TARGET'"),
     ("audit RUN", "is a folder; audit its method by name"),
     ("reproduce x", "graphveil reproduce list shows all"),
     ("reproduce lpgnn-figure1", "a drawing"),
 ]
-#: Files for --config with one mistake each.
-WRONG = {"key": 'optoins = "x"', "setting": 'method = "lpgnn"\ndata = "digits"\n[settings]\nmechansim = "laplace"'}
 
 
 @pytest.mark.parametrize(("words", "says"), [*NEAR, *SAID], ids=[words for words, _ in (*NEAR, *SAID)])
 def test_what_is_typed_wrong_is_refused_in_one_line_and_near_misses_are_named(
     type_in: Terminal, trained: Path, words: str, says: str
 ) -> None:
-    for folder in ("EMPTY", "FULL", "WRONG"):
+    for folder in ("EMPTY", "FULL"):
         Path(folder).mkdir()
     Path("FULL/file").write_text("1")
-    for name, content in WRONG.items():
-        Path(f"WRONG/{name}.toml").write_text(content)
     Path("nodes.csv").write_text("id,label\n1,a\n2,b\n")
     before = sorted(Path.cwd().rglob("*"))
     answer = type_in(*(str(trained) if word == "RUN" else word for word in words.split()))
-    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
-    assert answer.err.startswith("error: ") and "Traceback" not in answer.err
     near = "Did you mean " if says.startswith("'") else "did you mean "
     meant = (words, says) in NEAR
-    assert (f"{near}{says}?" if meant else says) in answer.err
+    answer.refused(f"{near}{says}?" if meant else says)
     assert meant or "id you mean" not in answer.err, "nobody meant that"
     assert sorted(Path.cwd().rglob("*")) == before
 
@@ -235,8 +220,7 @@ def test_names_that_no_file_could_hold_are_refused_before_anything_is_computed(
     type_in: Terminal, tmp_path: Path
 ) -> None:
     train = ("train", "class-sums", "social-100", "--epsilon", "2", "--out")
-    answer = type_in(*train, os.fsdecode(b"r\xe9sum\xe9"))
-    assert (answer.code, answer.out) == (2, "") and "is not text in UTF-8; rename it" in answer.err
+    type_in(*train, os.fsdecode(b"r\xe9sum\xe9")).refused("is not text in UTF-8; rename it")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     for words in ((*train, "a/run"), ("predict", "a")):

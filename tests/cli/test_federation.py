@@ -38,14 +38,6 @@ def split_and_init(type_in: Terminal, *more: str) -> Answer:
     return type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8", *more)
 
 
-def one_line(answer: Answer, *parts: str) -> None:
-    """Refused, on one line, nothing on stdout."""
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("error: ") and answer.err.count("\n") == 1
-    for part in parts:
-        assert part in answer.err, answer.err
-
-
 def test_declared_columns_stay_whole_and_travel_into_the_agreement(type_in: Terminal) -> None:
     answer = type_in("federation", "split", TOWN, "--out", "parts", "--json").json
     whole = read_declaration(TOWN / "graph.toml").columns
@@ -96,7 +88,7 @@ def test_what_cannot_be_agreed_is_refused_in_one_line(type_in: Terminal, words: 
     for name, declaration in OTHERS.items():
         Path(name).write_text(f'private = ["edges"]\nclasses = ["no", "yes"]\n{declaration}')
     out = ("--out", "made") if words[0] in ("split", "init") else ()
-    one_line(type_in("federation", *words, *out), message)
+    type_in("federation", *words, *out).refused(message)
     assert not Path("made").exists()
 
 
@@ -104,17 +96,17 @@ def test_a_certificate_of_nobody_and_a_key_that_was_not_agreed_are_refused(type_
     for name, folder in (("shop", "shop"), ("clinic", "agreed"), ("clinic", "other")):
         type_in("federation", "key", name, "--out", folder)
     given = (*TYPED, "--epsilon", "1", "--out", "run", "--certificate")
-    one_line(type_in("federation", "init", *given, "shop=shop/certificate.pem"), "allowed: server, clinic, bank")
+    type_in("federation", "init", *given, "shop=shop/certificate.pem").refused("allowed: server, clinic, bank")
     assert type_in("federation", "init", *given, "clinic=agreed/certificate.pem").code == 0
     text = ("--agreement", "run/server/agreement.toml")
     for folder in ("other", "agreed"):
         assert type_in("federation", "review", folder, *text).code == 0
-    one_line(type_in("federation", "sign", "other", *text), "the key is not the agreed one of clinic")
+    type_in("federation", "sign", "other", *text).refused("the key is not the agreed one of clinic")
     assert type_in("federation", "sign", "agreed", *text, "--json").json["signed"] == ["clinic"]
     # The same agreement once more keeps what was signed.
     assert type_in("federation", "sign", "agreed", *text, "--json").json["unsigned"] == ["server", "bank"]
     Path("others.json").write_text('{"bank": "no number"}')
-    one_line(type_in("federation", "sign", "agreed", "--with", "others.json"), "others.json: holds no signatures")
+    type_in("federation", "sign", "agreed", "--with", "others.json").refused("others.json: holds no signatures")
 
 
 def test_holders_that_declare_different_ranges_or_directions_are_no_federation(type_in: Terminal) -> None:
@@ -126,7 +118,7 @@ def test_holders_that_declare_different_ranges_or_directions_are_no_federation(t
         (folder / "nodes.csv").write_text("id,label,f0\na,no,0.5\nb,yes,1\n")
         (folder / "edges.csv").write_text("source,target\na,b\n")
     answer = type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8")
-    one_line(answer, "parts/holder2: directed is True; allowed: False, as holder1 declares")
+    answer.refused("parts/holder2: directed is True; allowed: False, as holder1 declares")
 
 
 def test_init_makes_a_folder_a_party_with_a_key_only_its_owner_reads(type_in: Terminal) -> None:
@@ -157,16 +149,16 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     assert type_in("federation", "plan", "drafts/bank", "--json").json["unsigned"] == ["server", "clinic", "bank"]
     for name in ("bank", "shop"):
         typed = (*TYPED, "--certificate", f"{name}=keys/clinic/certificate.pem", "--out", "other")
-        one_line(type_in("federation", "init", "--epsilon", "1", *typed), "clinic")
-    one_line(type_in("federation", "key", "clinic", "--out", "keys/clinic"), "is not empty")
-    one_line(type_in("federation", "sign", "keys/bank"), "--agreement")
-    one_line(type_in("federation", "sign", "keys/bank", "--agreement", "nowhere"), "cannot be read")
+        type_in("federation", "init", "--epsilon", "1", *typed).refused("clinic")
+    type_in("federation", "key", "clinic", "--out", "keys/clinic").refused("is not empty")
+    type_in("federation", "sign", "keys/bank").refused("--agreement")
+    type_in("federation", "sign", "keys/bank", "--agreement", "nowhere").refused("cannot be read")
     text = ("--agreement", "drafts/server/agreement.toml")
-    one_line(type_in("federation", "sign", "keys/bank", *text), "was not reviewed on this machine", "review keys/bank")
+    type_in("federation", "sign", "keys/bank", *text).refused("was not reviewed on this machine", "review keys/bank")
     for name in ("server", "clinic", "bank"):
         assert type_in("federation", "review", f"keys/{name}", *text).code == 0
     assert type_in("federation", "sign", "keys/bank", *text, "--json").json["unsigned"] == ["server", "clinic"]
-    one_line(type_in("federation", "join", "keys/bank", "digits"), "has not signed")
+    type_in("federation", "join", "keys/bank", "digits").refused("has not signed")
     type_in("federation", "sign", "keys/clinic", *text)
     given = ("--with", "keys/bank/signatures.json", "--with", "keys/clinic/signatures.json")
     assert type_in("federation", "sign", "keys/server", *text, *given, "--json").json["unsigned"] == []
@@ -176,20 +168,20 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
 
 def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:
     split_and_init(type_in)
-    one_line(type_in("federation", "serve", "run/holder1"), "holder1 is a holder", "join for holders")
-    one_line(type_in("federation", "join", "run/server", "parts/holder1"), "server is a server")
-    one_line(type_in("federation", "join", "run/holder1", "digits"), "feature columns", "as agreed")
+    type_in("federation", "serve", "run/holder1").refused("holder1 is a holder", "join for holders")
+    type_in("federation", "join", "run/server", "parts/holder1").refused("server is a server")
+    type_in("federation", "join", "run/holder1", "digits").refused("feature columns", "as agreed")
     signatures = Path("run/holder1/signatures.json")
     signed = json.loads(signatures.read_text())
     signatures.write_text(json.dumps({name: text for name, text in signed.items() if name != "holder2"}))
-    one_line(type_in("federation", "join", "run/holder1", "parts/holder1"), "holder2 has not signed")
+    type_in("federation", "join", "run/holder1", "parts/holder1").refused("holder2 has not signed")
     signatures.write_text(json.dumps(signed))
     file = Path("run/holder1/agreement.toml")
     file.write_text(file.read_text().replace("epochs = 200", "epochs = 201"))
-    one_line(type_in("federation", "sign", "run/holder1"), "is invalid")
+    type_in("federation", "sign", "run/holder1").refused("is invalid")
     unsigned = type_in("federation", "plan", "run/holder1", "--json").json["unsigned"]
     assert unsigned == ["server", "holder1", "holder2"]
-    one_line(type_in("federation", "join", "run/holder1", "parts/holder1"), "is invalid")
+    type_in("federation", "join", "run/holder1", "parts/holder1").refused("is invalid")
 
 
 def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal) -> None:

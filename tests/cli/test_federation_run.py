@@ -80,8 +80,7 @@ def join(type_in: Terminal, *more: object) -> Answer:
 
 def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     create_run(type_in, "mode=individual")
-    answer = join(type_in)
-    assert answer.code == 0, answer.err
+    answer = join(type_in).good
     lines = answer.err.splitlines()
     assert lines[0].startswith("holder1: waiting for ") and "server" in lines[0] and "holder2" in lines[0]
     assert any(line.startswith("holder1: all ") for line in lines)
@@ -142,8 +141,7 @@ def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:
     create_run(type_in, "mode=individual", epsilon="inf")
     with beside("server"):
-        answer = type_in("federation", "serve", "run/server", "--patience", PATIENCE)
-    assert answer.code == 0, answer.err
+        answer = type_in("federation", "serve", "run/server", "--patience", PATIENCE).good
     assert "server: round 3 of 3" in answer.err.splitlines() and "epsilon" not in answer.err
     assert answer.out.startswith("server has finished 3 rounds") and "NOT PROTECTED" in answer.out
     assert not Path("run/server/predictions.csv").exists()
@@ -173,17 +171,8 @@ def test_a_certificate_near_its_end_is_named_in_the_review_at_the_start_and_by_t
         f"--holder={name}=127.0.0.1:{port}={file}=16" for name, port, file in zip("ab", ports, declared, strict=False)
     ]
     classes = ",".join(f"community {number}" for number in range(8))
-    typed = (
-        "--server",
-        f"127.0.0.1:{ports[2]}",
-        "--classes",
-        classes,
-        "--epsilon",
-        4,
-        "--certificate",
-        "a=own/certificate.pem",
-    )
-    assert type_in("federation", "init", "--out", "run", *holders, *typed).code == 0
+    given = ("--classes", classes, "--epsilon", 4, "--certificate", "a=own/certificate.pem")
+    assert type_in("federation", "init", "--out", "run", *holders, "--server", f"127.0.0.1:{ports[2]}", *given).good
     text = ("--agreement", "run/a/agreement.toml")
     warning = "the certificate of a ends on 20"
     assert warning in " ".join(type_in("federation", "review", "own", *text).out.split())
@@ -211,8 +200,7 @@ def test_the_commands_of_both_services_on_the_page_run_a_party(type_in: Terminal
     create_run(type_in, "mode=individual")
     here = dict(zip(mounted, ("run/holder1", "parts/holder1"), strict=True))
     with beside("holder1"):
-        answer = type_in(*(here.get(word, word) for word in bank["command"][1:]))
-    assert answer.code == 0, answer.err
+        assert type_in(*(here.get(word, word) for word in bank["command"][1:])).good
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")

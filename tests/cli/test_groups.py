@@ -1,8 +1,7 @@
-"""Option groups, completions, and the one training run that commands share."""
+"""Option groups, completions, engines, and the one training run that commands share."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,15 @@ from graphveil.cli.app import build
 from graphveil.cli.base import choices, groups, options
 from graphveil.cli.compare.command import comparison_of
 from graphveil.cli.train.command import run_method
+from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
-from graphveil.methods import METHODS
+from graphveil.methods import LPGNN, METHODS, ClassSums
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.reports.compare.cells import Comparison
 from graphveil.runtime.progress import Progress
 from graphveil.runtime.words import nearest
+from tests.cli.conftest import Terminal
 
 ONCE = groups.Repetition(no_controls=True, reproducible_noise=1)
 
@@ -59,9 +60,6 @@ def test_a_command_gets_its_groups_whole() -> None:
     assert heard.seen["repetition"] == groups.Repetition(repeats=10) and heard.seen["speed"] == groups.Speed()
     typed(heard.command(repeats=10), "digits", "--repeats", 4)
     assert heard.seen["repetition"].repeats == 4
-    entry = heard.command()
-    assert (entry.__name__, entry.__doc__) == ("entry", "A made command.")
-    assert set(entry.__annotations__) == set(inspect.signature(entry).parameters)
     refused = Heard({})
     for words in (("--seed", -1), ("--repeats", 0), ("--no",)):
         assert typed(refused.command(), "digits", *words).exit_code == 2 and refused.seen == {}
@@ -115,19 +113,42 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 
+# ---- which engine a command opens, and for which methods it may be another than one thread here ----
+
+
+def test_one_thread_here_is_the_default_of_every_method() -> None:
+    for info in METHODS.values():
+        groups.require_engine(groups.EngineChoice(), info)
+    for workers, engine in ((None, LOCAL), (1, LOCAL), (3, LocalEngine(3))):
+        with groups.opened(groups.EngineChoice(workers=workers)) as chosen:
+            assert chosen == engine
+    # By the name that was typed, where several methods share a core.
+    with pytest.raises(InputError, match="dp-mlp does not work by blocks yet"):
+        groups.require_engine(groups.EngineChoice(workers=2), METHODS["dp-mlp"])
+
+
+def test_a_prediction_takes_an_engine_where_people_are_read_for_it(type_in: Terminal, tmp_path: Path) -> None:
+    graph = load_graph("social-200")
+    for method in (LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=1), ClassSums(epsilon=4.0, epochs=1)):
+        method.fit(graph).save(tmp_path / method.kind)
+    assert type_in("predict", "lpgnn", "social-300", "--people", "other", "--workers", 2).good
+    type_in("predict", "class-sums", "social-200", "--workers", 2).refused("class-sums does not predict by blocks")
+    assert "--engine ray" in type_in("predict", "lpgnn", "--engine-address", "auto").err
+
+
 # ---- from words typed to settings ----
 
 
-LPGNN = METHODS["lpgnn"]
+INFO = METHODS["lpgnn"]
 
 
 def test_only_what_was_typed_is_collected() -> None:
-    assert choices.collect("lpgnn", LPGNN, {"epsilon_x": None, "settings": None}) == {}
+    assert choices.collect("lpgnn", INFO, {"epsilon_x": None, "settings": None}) == {}
     typed = {"epsilon_x": "2", "epochs": 3, "settings": ["steps-x=4", " dropout = 0.5 "]}
-    assert choices.collect("lpgnn", LPGNN, typed) == {"epsilon_x": 2.0, "epochs": 3, "steps_x": 4, "dropout": 0.5}
+    assert choices.collect("lpgnn", INFO, typed) == {"epsilon_x": 2.0, "epochs": 3, "steps_x": 4, "dropout": 0.5}
     for word, value in (("INF", math.inf), ("1e-2", 0.01), ("none", None)):
-        assert choices.collect("lpgnn", LPGNN, {"epsilon_x": word}) == {"epsilon_x": value}
-        assert choices.collect("lpgnn", LPGNN, {"settings": [f"epsilon_x={word}"]}) == {"epsilon_x": value}
+        assert choices.collect("lpgnn", INFO, {"epsilon_x": word}) == {"epsilon_x": value}
+        assert choices.collect("lpgnn", INFO, {"settings": [f"epsilon_x={word}"]}) == {"epsilon_x": value}
     assert choices.split_pair("a-b=c=d") == ("a_b", "c=d")
     assert nearest("lpgn", METHODS) == "did you mean lpgnn?" and nearest("xyzzy", METHODS) is None
 

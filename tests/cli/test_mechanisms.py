@@ -24,8 +24,7 @@ from tests.cli.conftest import Terminal
 
 def test_every_mechanism_of_features_stands_in_its_table_by_its_worst_error(type_in: Terminal) -> None:
     answer = type_in("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 4, "--users", 20, "--delta", 1e-5)
-    assert answer.code == 0, answer.err
-    text = answer.out
+    text = answer.good.out
     assert max(map(len, text.splitlines())) <= 80 and "20 users, 4 coordinates" in text
     names = {info.name for info in catalogue() if info.kind == "features"}
     (folder,) = Path("runs").iterdir()
@@ -63,8 +62,7 @@ def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
     assert ["1", "256", "subset-selection"] in [line[:3] for line in lines]
     assert ["1", "1", "of", "2"] in [line[:4] for line in lines]
     for words, message in ((("--answers", "1"), "classes"), (("--answers", "2,2"), "names a value twice")):
-        refused = type_in("mechanisms", "categories", *words)
-        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and message in refused.err
+        type_in("mechanisms", "categories", *words).refused(message)
 
 
 # ---- graphveil mechanisms scores ----
@@ -75,8 +73,7 @@ PUBLIC = ("mechanisms", "scores", "digits", "--public-share", 0.3)
 
 def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, tmp_path: Path) -> None:
     """Gamma 0 trains nothing: equation 7 by hand, for two columns that a mask empties."""
-    answer = type_in(*PUBLIC, "--sensitive", "0,5", "--gamma", 0, "--out", "s.txt", "--json")
-    assert answer.code == 0, answer.err
+    answer = type_in(*PUBLIC, "--sensitive", "0,5", "--gamma", 0, "--out", "s.txt", "--json").good
     shares = answer.json["shares"]
     assert sum(shares) == pytest.approx(1.0) and sorted(range(32), key=shares.__getitem__)[:2] in ([0, 5], [5, 0])
     assert read_scores(tmp_path / "s.txt", 32) == pytest.approx(tuple(shares))
@@ -101,9 +98,7 @@ def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, 
 
 
 def test_one_object(type_in: Terminal) -> None:
-    answer = type_in("audit", "randomized-response", "--json")
-    assert answer.code == 0
-    audit = answer.json
+    audit = type_in("audit", "randomized-response", "--json").good.json
     assert (audit["target"], audit["verdict"]) == ("randomized-response", "holds")
     assert [row["false_alarm"] for row in audit["audits"]] == [0.0, 1e-6]
     text = type_in("audit", "randomized-response").out

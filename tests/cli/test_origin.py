@@ -30,8 +30,7 @@ def own(tmp_path: Path) -> Path:
 
 def trained(type_in: Terminal, *words: object) -> Path:
     """The absolute folder of a short run."""
-    answer = type_in("train", *words, "--no-controls", "--out", "run", "--json")
-    assert answer.code == 0, answer.err
+    assert type_in("train", *words, "--no-controls", "--out", "run", "--json").good
     return Path("run").absolute()
 
 
@@ -61,9 +60,7 @@ def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:
     assert set(tells(run, PLACE)) >= {"config.toml", "result.json"}
     assert tells(run / "public", PLACE) == []
     alone = Path(shutil.copytree(run / "public", "handed-on"))
-    answer = type_in("predict", alone)
-    assert answer.code == 2
-    assert "does not say where its graph is; name it behind the run" in answer.err
+    type_in("predict", alone).refused("does not say where its graph is; name it behind the run")
     assert type_in("predict", alone, own).code == 0
 
 
@@ -84,8 +81,7 @@ def test_of_a_reader_only_name_and_checksum_are_handed_on(method: str, type_in: 
     scores.write_text("\n".join(["1.0"] * load_parts("social-200").schema.dimension))
     words = ("release", "feature-rr", "social-200", "--epsilon-x", 1, "--set", f"scores={scores}", "-o", "made")
     assert type_in(*words).code == 0 and tells(Path("made"), PLACE) == []
-    again = type_in("train", "--config", run / "config.toml", "--json")
-    assert again.code == 0, again.err
+    again = type_in("train", "--config", run / "config.toml", "--json").good
     assert again.json["settings"]["start"] == str(reader.absolute())
     # Pages that are written anew when the file is gone tell the same.
     shutil.rmtree(PLACE)

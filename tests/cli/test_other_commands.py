@@ -28,8 +28,7 @@ def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, tr
         table = reader(name)
         assert table.columns == ["id", "prediction", "probability", *(f"p({digit})" for digit in range(10))]
         assert len(table) == 1797
-        again = type_in("predict", trained, "digits", "--out", name)
-        assert again.code == 2 and "exists" in again.err
+        type_in("predict", trained, "digits", "--out", name).refused("exists")
     assert sorted(entry.name for entry in Path.cwd().iterdir()) == ["p.csv", "p.parquet"]
 
 
@@ -60,9 +59,7 @@ def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type
     shutil.copytree(run / "public", handed)
     own = type_in("predict", run, "social-200", "--json").json
     assert type_in("predict", handed, "social-200", "--json").json["predicted"] == own["predicted"]
-    refused = type_in("predict", run, "social-150", "--json")
-    assert (refused.code, refused.out) == (2, "")
-    assert all(remedy in refused.err for remedy in ("queries=1", "people='same'", "--people other"))
+    type_in("predict", run, "social-150", "--json").refused("queries=1", "people='same'", "--people other")
     newcomers = ("social-150", "--people", "other", "--json")
     # The first through the public part: inside of a run that is the run.
     first, again = (type_in("predict", place, *newcomers).json for place in (run / "public", run))

@@ -37,8 +37,7 @@ def folder_of(path: str) -> dict[str, bytes]:
 
 
 def test_a_release_says_what_it_is_and_the_truth_stays_outside(type_in: Terminal) -> None:
-    answer = type_in(*RELEASE[:-1], "my out")
-    assert answer.code == 0
+    answer = type_in(*RELEASE[:-1], "my out").good
     words = " ".join(answer.out.split())
     for part in (
         "heterorr on social-200: released into my out",
@@ -97,7 +96,7 @@ def test_an_epsilon_that_a_release_would_leave_aside_is_refused(
 
 def test_a_release_is_not_released_again(type_in: Terminal, out: Path) -> None:
     again = type_in("release", "edge-rand", "out", "--epsilon-a", 1, "-o", "second")
-    assert (again.code, "is a release already (heterorr)" in again.err) == (2, True)
+    again.refused("is a release already (heterorr)")
 
 
 def test_the_card_of_a_release_is_written_anew_and_a_changed_one_is_refused_by_name(
@@ -113,19 +112,16 @@ def test_the_card_of_a_release_is_written_anew_and_a_changed_one_is_refused_by_n
     ledger = out / "ledger.json"
     text = ledger.read_text()
     ledger.write_text(text.replace("2.0", "1.0"))
-    answer = type_in("train", "gcn", "out")
-    assert (answer.code, "ledger.json: was changed since it was published" in answer.err) == (2, True)
+    type_in("train", "gcn", "out").refused("ledger.json: was changed since it was published")
     ledger.unlink()
-    answer = type_in("report", "out")
-    assert (answer.code, "the release is incomplete: ledger.json is missing" in answer.err) == (2, True)
+    type_in("report", "out").refused("the release is incomplete: ledger.json is missing")
 
 
 @pytest.mark.slow  # whole commands
 def test_a_release_never_receives_what_attacks_on_it_find(type_in: Terminal, out: Path) -> None:
     before = folder_of("out")
     attack = ("--attack", "published-edges", "--truth", "social-200")
-    answer = type_in("attack", "out", *attack)
-    assert answer.code == 0, answer.err
+    answer = type_in("attack", "out", *attack).good
     assert "heterorr: attack published-edges" in answer.out and "without protection" in answer.out
     assert folder_of("out") == before
     files = folder_of("out.curator")
@@ -172,10 +168,8 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
         assert "what the release holds, and covered by its guarantee" in card and "true data" not in card
     assert load_graph("out").release is not None
     Path("out/lift.json").write_text("[]")
-    damaged = type_in("report", "out")
-    assert (damaged.code, "lift.json: damaged" in damaged.err) == (2, True)
-    refused = type_in("report", trained, "--lift")
-    assert (refused.code, "--lift: applies to releases only" in refused.err) == (2, True)
+    type_in("report", "out").refused("lift.json: damaged")
+    type_in("report", trained, "--lift").refused("--lift: applies to releases only")
 
 
 @pytest.mark.parametrize(

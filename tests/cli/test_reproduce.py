@@ -29,8 +29,7 @@ def publish_sets(root: Path) -> None:
 def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) -> None:
     publish_sets(tmp_path / "data")
     words = ("reproduce", "lpgnn-table3", "--splits", 1, "--only", "facebook,multi-bit eps_x=1", "--out", "table")
-    answer = type_in(*words, "--reproducible-noise", 1, "--json")
-    assert answer.code == 0, answer.err
+    answer = type_in(*words, "--reproducible-noise", 1, "--json").good
     rows = answer.json["rows"]
     assert [(row["row"], row["price"]["epsilon"]) for row in rows] == [("multi-bit eps_x=1", 1.0)]
     assert rows[0]["published"] == {"mean": 92.7, "width": 0.1} and rows[0]["splits"] == 1
@@ -40,8 +39,7 @@ def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) ->
 
 
 def test_a_table_without_its_data_leaves_nothing_behind(type_in: Terminal, tmp_path: Path) -> None:
-    answer = type_in("reproduce", "solitude-table2", "--data-root", "nowhere")
-    assert (answer.code, answer.out) == (2, "")
+    type_in("reproduce", "solitude-table2", "--data-root", "nowhere").refused()
     assert not (tmp_path / "runs").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.mechanisms.edges import adjacency as edges
 from graphveil.privacy import Guarantee
 from tests.cli.conftest import Terminal
 
@@ -16,8 +17,7 @@ SCORE = {"mean", "low", "high", "kind", "runs"}
 
 
 def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
-    answer = type_in(*QUICK, "--epsilon-x", 1, "--epsilon-y", 2, "--repeats", 2, "--json")
-    assert answer.code == 0
+    answer = type_in(*QUICK, "--epsilon-x", 1, "--epsilon-y", 2, "--repeats", 2, "--json").good
     result = answer.json
     assert set(result["accuracy"]) == SCORE
     assert len(result["accuracy"]["runs"]) == 2
@@ -67,8 +67,43 @@ def test_reproducible_noise_repeats_and_every_output_says_void(
     assert len(ledger["spends"]) == 3 and "seed 5" in ledger["void"]
     # A used folder is refused before any work.
     monkeypatch.setattr("graphveil.graphs.load.load_parts", pytest.fail)
-    answer = type_in(*words, "--out", "a")
-    assert (answer.code, answer.err) == (
-        2,
-        "error: --out: a is not empty; name a new folder; files are never overwritten\n",
-    )
+    type_in(*words, "--out", "a").refused("--out: a is not empty; name a new folder; files are never overwritten\n")
+
+
+# ---- methods that collect neighbour lists ----
+
+
+SHORT = ("social-200", "--epsilon-x", 2, "--epsilon-a", 5, "--epochs", 2)
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_large_collection_is_warned_of_before_it_runs(
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(edges, "FALSE_EDGES_WARNING", 100)
+    answer = type_in(command, "solitude", *SHORT, "--no-controls", "--json", "--repeats", 1).good
+    assert answer.json
+    first = answer.err.splitlines()[0]
+    assert first.startswith("warning: solitude: epsilon 5 among 200 users makes about 133 false edges")
+    assert answer.err.count("warning: ") == 1
+    assert "Warning" in type_in("plan", "solitude", *SHORT).out
+
+
+# ---- graphveil train`` and ``predict`` with answer-pool ----
+
+
+RUN = ("train", "answer-pool", "social-200", "--epsilon", 2, "--set", "question=20>=0.5")
+
+
+def test_a_run_states_the_larger_price_and_is_read_back(type_in: Terminal) -> None:
+    answer = type_in(*RUN, "--no-controls", "--out", "run", "--json").good
+    guarantee = Guarantee.from_dict(answer.json["guarantee"])
+    assert guarantee.epsilon == 2.0 and [part.epsilon for part in guarantee.parts] == [2.0, 2.0]
+    assert type_in("predict", "run", "social-200", "--out", "classes.csv").good
+    assert len(Path("classes.csv").read_text().splitlines()) == 201
+    # A folder that leaves out that one report is sent: the parts add up, and the price stated is half of it.
+    file = next(Path("run").rglob("result.json"))
+    stored = json.loads(file.read_text())
+    stored["guarantee"]["assumes"] = [fact for fact in stored["guarantee"]["assumes"] if "one of these" not in fact]
+    file.write_text(json.dumps(stored))
+    assert type_in("predict", "run", "social-200", "--out", "again.csv").code == 2

@@ -102,12 +102,10 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
         ("gap digits --over hops=1,2 --trials 1", "number of trials: mean is 1; allowed: a number in (1, 1000000]"),
         ("gap digits --over hops=1,2 --proxy social-100 --law geometric", "--law: applies only where trials have a"),
         ("gap digits --over hops=1,2 --delta 1e-30", "delta 1e-30; allowed: at least "),
-        ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
         ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
         ("lpgnn digits --over hidden=2:8:lag --sampler tpe", "--over: hidden=2:8:lag; allowed: V1,V2,..., LOW:HIGH or"),
         ("lpgnn digits --over dropout=0.1:2 --sampler tpe", "dropout is 2.0; allowed: a number in [0, 1)"),
         ("gap digits --over hops=1,2 --sampler tpe", "search on a public graph with --proxy"),
-        ("gap digits --over hops=1:2 --sampler random", "allowed: listed values where trials have a price"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_and_leaves_nothing(type_in: Terminal, words: str, says: str) -> None:
