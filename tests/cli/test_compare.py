@@ -18,6 +18,7 @@ from graphveil.files.serial import sealed, to_json
 from graphveil.files.writing import write_text
 from graphveil.reports.attacks.files import PLAIN
 from tests.cli.conftest import Terminal
+from tests.flows.kinds import Kind
 from tests.reports import made
 
 # ---- graphveil compare-runs``, the split of a comparison, and a folder from before there was one ----
@@ -122,13 +123,8 @@ def test_a_method_that_the_graph_refuses_is_met_before_any_other_trains(there: T
 
 @pytest.mark.slow  # whole commands
 def test_a_comparison_goes_on_with_the_same_data_alone(type_in: Terminal, tmp_path: Path) -> None:
-    data, output = tmp_path / "clubs", tmp_path / "compared"
-    data.mkdir()
-    facts = 'private = []\nclasses = ["a", "b"]\nrange = [0, 1]\ndirected = false\n'
-    (data / "graph.toml").write_text(facts)
-    (data / "edges.csv").write_text("source,target\n" + "".join(f"{row},{(row + 2) % 40}\n" for row in range(40)))
-    rows = "".join(f"{row},{row / 40},{'ab'[row % 2]}\n" for row in range(40))
-    (data / "nodes.csv").write_text("id,x,label\n" + rows)
+    output = tmp_path / "compared"
+    Kind("clubs", private=(), columns="numbers").write(tmp_path / "clubs")
     words = ("compare", "mlp", "clubs", "--repeats", 1, "--no-controls", "--epochs", 1, "--out", "compared")
     assert type_in(*words).code == 0
     # A finished comparison may be shown: nothing in it lets a guess of the graph be checked.

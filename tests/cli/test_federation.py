@@ -14,7 +14,6 @@ from rich.console import RenderableType
 
 from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
-from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import Entry
 from graphveil.federation.core.setting import OPTIONS
 from graphveil.federation.modes.programs import traffic_of
@@ -24,9 +23,11 @@ from graphveil.federation.transport.session import Message
 from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
-from graphveil.reports.federation.plan import draft, planned, priced
+from graphveil.reports.federation.plan import draft, planned
 from tests.cli.conftest import Answer, Terminal, text_of
-from tests.reports.federation.test_party import agreement
+from tests.graphs.made import TOML
+from tests.graphs.made import folder as own_folder
+from tests.reports.federation.test_party import agreement, finished
 
 TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
 HOLDERS = ("--holder", "clinic=a.example:7701=6", "--holder", "bank=b.example:7701=4")
@@ -110,13 +111,9 @@ def test_a_certificate_of_nobody_and_a_key_that_was_not_agreed_are_refused(type_
 
 
 def test_holders_that_declare_different_ranges_or_directions_are_no_federation(type_in: Terminal) -> None:
-    for place, declared in enumerate(("range = [0, 1]\ndirected = false", "range = [0, 1]\ndirected = true"), start=1):
-        folder = Path(f"parts/holder{place}")
-        folder.mkdir(parents=True)
-        head = f'name = "holder{place}"\nprivate = ["edges"]\nclasses = ["no", "yes"]\nid = "id"\n'
-        (folder / "graph.toml").write_text(head + declared + "\n")
-        (folder / "nodes.csv").write_text("id,label,f0\na,no,0.5\nb,yes,1\n")
-        (folder / "edges.csv").write_text("source,target\na,b\n")
+    for name, directed in (("holder1", "false"), ("holder2", "true")):
+        toml = TOML.replace("directed = false", f'directed = {directed}\nname = "{name}"')
+        own_folder(Path("parts") / name, graph__toml=toml)
     answer = type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8")
     answer.refused("parts/holder2: directed is True; allowed: False, as holder1 declares")
 
@@ -290,49 +287,25 @@ def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
     assert f"1 3 {sigmas[0]:.3g} {2 * sigmas[0]:.3g} 3 1 {sigmas[1]:.3g} {2 * sigmas[1]:.3g}" in text
 
 
-def finish(**changes: Any) -> dict[str, Any]:
-    """The answer of a holder that has finished."""
-    agreed = agreement()
-    return {
-        "party": "clinic",
-        "mode": agreed.setting.protocol.mode,
-        "opens": "what it opens",
-        "opened": agreed.setting.protocol.opened,
-        "rounds": 3,
-        "publications": agreed.setting.publications,
-        "epsilon": agreed.setting.privacy.epsilon,
-        **priced(agreed.setting),
-        "epsilon_y": agreed.setting.privacy.epsilon_y,
-        "guarantee": guarantee_of(agreed.setting).to_dict(),
-        "messages": [],
-        "bytes_sent": 2_500,
-        "bytes_received": 12,
-        "seconds": 95.0,
-        "folder": "run/clinic",
-        "files": ["card.md", "card.html"],
-        **changes,
-    }
-
-
 SCORE = {"accuracy": {"mean": 0.75, "low": 0.7, "high": 0.801}, "test_nodes": 1500, "best_round": 2}
 
 
 @pytest.mark.parametrize("alone", [{}, {"accuracy_alone": {"mean": 0.6}}])
-def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, Any]) -> None:
-    text = read(screens.finished(finish(**SCORE, **alone)))
+def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, Any], tmp_path: Path) -> None:
+    text = read(screens.finished({**finished(tmp_path / "clinic"), **SCORE, **alone}))
     assert text.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
     assert "round 2 of 3" in text
     assert ("By itself, its network and its labels, without the others' guesses: 60.0 %" in text) == bool(alone)
 
 
-def test_messages_are_summed_by_who_sent_them() -> None:
+def test_messages_are_summed_by_who_sent_them(tmp_path: Path) -> None:
     messages = [
         {"kind": "noisy-share", "from": "clinic", "to": "server", "count": 3, "bytes": 30_000},
         {"kind": "seal", "from": "bank", "to": "clinic", "count": 1, "bytes": 32},
         {"kind": "seal", "from": "clinic", "to": "bank", "count": 1, "bytes": 32},
         {"kind": "seal", "from": "clinic", "to": "shop", "count": 1, "bytes": 32},
     ]
-    text = read(screens.finished(finish(messages=messages)))
+    text = read(screens.finished({**finished(tmp_path / "clinic"), "messages": messages}))
     assert "noisy-share 3 x, 30 kB seal 2 x, 64 B 1 x, 32 B" in text
 
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -73,14 +74,9 @@ def hostile(folder: Path) -> Path:
         'private = ["features", "labels"]\nrange = [0, 1]\nclasses = ["=1+1", "\\u001B[31mred"]\ndirected = false\n'
     )
     ids = [FORMULA, ESCAPE, "-5", "@x", *(f"n{k}" for k in range(16))]
-    with (folder / "nodes.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", "a", "label"])
-        writer.writerows([name, n % 2, "=1+1" if n % 2 else "\x1b[31mred"] for n, name in enumerate(ids))
-    with (folder / "edges.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["source", "target"])
-        writer.writerows([ids[n], ids[(n + 1) % 20]] for n in range(20))
+    nodes = {"id": ids, "a": [0, 1] * 10, "label": ["\x1b[31mred", "=1+1"] * 10}
+    polars.DataFrame(nodes).write_csv(folder / "nodes.csv")
+    polars.DataFrame({"source": ids, "target": [*ids[1:], ids[0]]}).write_csv(folder / "edges.csv")
     return folder
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Terminal
 from tests.flows.kinds import Kind
+from tests.graphs.made import folder
 from tests.graphs.test_croissant import read, warnings
 from tests.graphs.test_release import published
 
@@ -41,12 +42,10 @@ def test_a_prediction_of_several_labels_says_that_it_lists_the_likeliest(type_in
 
 def test_of_many_classes_the_screen_shows_the_largest(type_in: Terminal) -> None:
     names = [f"c{place}" for place in range(25)]
-    Path("town").mkdir()
     declared = f"private = []\nrange = [0, 1]\ndirected = false\nclasses = {json.dumps(names)}\n"
-    Path("town/graph.toml").write_text(declared)
     people = [name for place, name in enumerate(names) for _ in range(25 - place)]
-    Path("town/nodes.csv").write_text("id,x,label\n" + "".join(f"{n},0,{name}\n" for n, name in enumerate(people)))
-    Path("town/edges.csv").write_text("source,target\n0,1\n")
+    nodes = "id,x,label\n" + "".join(f"{n},0,{name}\n" for n, name in enumerate(people))
+    folder(Path("town"), graph__toml=declared, nodes__csv=nodes, edges__csv="source,target\n0,1\n")
     text = " ".join(type_in("data", "describe", "town").out.split())
     assert "classes c0 25, c1 24," in text and "c9 16, 15 others 1 to 15 nodes each (all: --json)" in text
     assert type_in("data", "describe", "town", "--json").json["classes"]["c24"] == 1

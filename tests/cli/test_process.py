@@ -15,7 +15,7 @@ import typer.testing
 from graphveil.cli.app import build
 from graphveil.graphs import social_graph, write_folder
 from tests.cli.conftest import Terminal
-from tests.graphs.made import folder
+from tests.graphs.made import NODES, TOML, folder
 
 #: Seconds after which what never ends is given up; no test that passes waits as long, on a machine of any speed.
 FOREVER = 600.0
@@ -93,16 +93,12 @@ def test_streams_that_are_closed_or_full_end_no_command_in_silence(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_terminal_of_another_alphabet_shows_question_marks(tmp_path: Path) -> None:
-    folder = tmp_path / "d\u00e4ten"
-    folder.mkdir()
-    toml = 'private = ["labels"]\nrange = [0, 1]\nclasses = ["\u56fe", "b"]\ndirected = false\n'
-    (folder / "graph.toml").write_text(toml, "utf-8")
-    (folder / "nodes.csv").write_text("id,f,label\n1,0,\u56fe\n2,1,b\n", "utf-8")
-    (folder / "edges.csv").write_text("source,target\n1,2\n")
-    with start("data", "describe", folder.name, cwd=tmp_path, encoding="ascii") as process:
+    toml = TOML.replace("cat", "\u56fe")
+    place = folder(tmp_path / "d\u00e4ten", graph__toml=toml, nodes__csv=NODES.replace("cat", "\u56fe"))
+    with start("data", "describe", place.name, cwd=tmp_path, encoding="ascii") as process:
         out, err = process.communicate(timeout=FOREVER)
     assert process.returncode == 0, err
-    assert "? 1, b 1" in out
+    assert "? 1, dog 1" in out
 
 
 # ---- commands at once, and output that is taken while one computes: nothing is lost, and nobody pays twice ----

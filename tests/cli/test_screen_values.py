@@ -43,10 +43,6 @@ def numbers_of(content: object) -> list[float]:
     return [] if isinstance(content, bool | str) or content is None else [float(content)]
 
 
-def numbers_in(text: str) -> list[float]:
-    return [float(number.replace(",", "")) for number in NUMBER.findall(text.replace(", ", " "))]
-
-
 # ---- data describe ----
 
 
@@ -65,7 +61,8 @@ def test_a_description_has_each_fact_of_the_answer_with_its_numbers(type_in: Ter
         elif value is None or isinstance(value, bool):
             assert text == {True: "yes", False: "no", None: "-"}[value], name
         elif not isinstance(value, list) or not any(isinstance(item, str) for item in value):
-            assert numbers_in(text) == pytest.approx(numbers_of(value), rel=1e-5, abs=5.1e-5), name
+            numbers = [float(number.replace(",", "")) for number in NUMBER.findall(text.replace(", ", " "))]
+            assert numbers == pytest.approx(numbers_of(value), rel=1e-5, abs=5.1e-5), name
 
 
 # ---- plan ----

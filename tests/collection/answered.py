@@ -8,7 +8,6 @@ from typing import Any
 
 import polars
 
-from graphveil.collection.export.export import export
 from graphveil.device.people.people import ids_hash
 from graphveil.device.wire import report
 from graphveil.graphs import Graph, social_graph
@@ -47,10 +46,7 @@ def exported(
                 sent = report(sent.task, 1, forged(number, sent.body), secret(number), key(number))
             reports.append(sent)
     assert set(running.intake.take(reports)) == {"accepted"}
-    running.store.close_epoch()
-    export(running.store, folder / "out")
-    running.store.engine.dispose()
     pairs = people.edge_index[:, people.edge_index[0] < people.edge_index[1]].tolist()
     table = {end: [IDS[end] for end in row] for end, row in zip(("source", "target"), pairs, strict=True)}
     polars.DataFrame(table).write_parquet(folder / "edges.parquet")
-    return folder / "out", folder / "edges.parquet"
+    return running.exported(folder / "out"), folder / "edges.parquet"

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from graphveil.collection.export.export import export
 from graphveil.collection.service.intake import Intake
 from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import REPORTS, opened
@@ -20,6 +21,8 @@ from tests.on_device.signing import label, links, opening_of, task_of
 
 PEOPLE = 12
 IDS = [f"person {number}" for number in range(PEOPLE)]
+#: The databases of collections that were begun; each test closes its own.
+BEGUN: list[Store] = []
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class Collection:
         self.store.close_epoch()
         self.store.open_epoch(nonce)
         return replace(self, opening=opening_of(self.task, *self.opening.nonces, nonce))
+
+    def exported(self, folder: Path) -> Path:
+        """The folder of its export, the last epoch closed."""
+        self.store.close_epoch()
+        export(self.store, folder)
+        return folder
 
     def report(self, number: int, values: Mapping[str, object]) -> Report:
         """What a person's device sends."""
@@ -79,6 +88,7 @@ def begun(url: str, *fields: dict[str, Any], enrolled: int = PEOPLE, **changes: 
     people = changes.get("people", PEOPLE)
     ids = [f"person {number}" for number in range(people)]
     task, store = task_of(*task_fields, **{"people": people, "ids": ids_hash(ids), **changes}), Store(opened(url))
+    BEGUN.append(store)
     store.begin(task, ((person, token(number)) for number, person in enumerate(ids)))
     devices = []
     for number in range(enrolled):

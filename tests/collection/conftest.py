@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.collections import Collection, begun, url_of
+from tests.collection import visits
+from tests.collection.collections import BEGUN, Collection, begun, url_of
 from tests.collection.postgresql import Postgres, postgresql
+from tests.collection.visits import Running
+from tests.on_device.signing import label
 
 _NUMBERS = count()
 
@@ -30,8 +33,21 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.url(f"test{os.getpid()}_{next(_NUMBERS)}")
 
 
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """No connection outlives its test: a server of databases has few."""
+    yield
+    while BEGUN:
+        BEGUN.pop().engine.dispose()
+
+
 @pytest.fixture
-def running(url: str) -> Iterator[Collection]:
-    collection = begun(url)
-    yield collection
-    collection.store.engine.dispose()
+def running(url: str) -> Collection:
+    return begun(url)
+
+
+@pytest.fixture
+def moods(tmp_path: Path) -> Iterator[Running]:
+    """A collection of labels, that visitors come to."""
+    with visits.running(tmp_path, label()) as collection:
+        yield collection

@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import random
 import resource
-import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,11 +25,11 @@ from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import REPORTS, opened
 from graphveil.device.wire import read, report
 from tests.collection.collections import Collection, begun, key, secret
+from tests.federation.ports import free_ports
 from tests.on_device.signing import label
 from tests.waiting import in_threads, until
 
 SENDERS = 3
-#: Seconds after which what never ends is given up.
 
 
 def serve(url: str, place: Place) -> None:
@@ -39,19 +38,13 @@ def serve(url: str, place: Place) -> None:
         server_of(Collector(Store(opened(url)), requests=1e6, burst=1e6), place).run(sockets=[own])
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 class Server:
     """A server in a process of its own; all of a test are forks of one that has imported everything."""
 
     def __init__(self, url: str, place: Place | None = None) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__])
-        self.url, self.port = url, free_port()
+        self.url, self.port = url, free_ports(1)[0]
         self._place = replace(place or Place(), port=self.port)
         self.start()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.federation.ports import free_ports
 
 
 def programs() -> Path | None:
@@ -74,13 +75,11 @@ def postgresql(*, durable: bool = False) -> Iterator[Postgres]:
     if root and shutil.which("runuser") is None:
         pytest.skip("PostgreSQL does not run as root, and nobody else can be made to run it")
     # Not below pytest's own folder, which every run of pytest closes to all accounts but its own.
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+    with tempfile.TemporaryDirectory() as folder:
         if root:
             shutil.chown(folder, "postgres")
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        server = Postgres(where, ("runuser", "-u", "postgres", "--") if root else (), Path(folder), port)
+        account = ("runuser", "-u", "postgres", "--") if root else ()
+        server = Postgres(where, account, Path(folder), free_ports(1)[0])
         server.run("initdb", "-U", "graphveil", "--auth=trust", *([] if durable else ["--no-sync"]))
         server.start()
         try:

@@ -36,7 +36,6 @@ def test_made_up_addresses_share_one_limit(tmp_path: Path) -> None:
         assert [status_for(f"junk{number}") for number in range(4)] == [200, 200, 429, 429]
         assert [status_for(f"{MINE}::{number:x}") for number in range(1, 5)] == [200, 200, 429, 429]
         assert status_for(f"{YOURS}::1") == status_for("203.0.113.7") == 200
-    running.store.engine.dispose()
 
 
 @pytest.mark.parametrize(
@@ -48,4 +47,3 @@ def test_ids_are_told_only_where_links_are_asked_for(tmp_path: Path, fields: tup
     with served(Collector(running.store)) as url:
         status, body, _ = fetch(f"{url}/ids")
         assert status == code and (b"person 0" in body) == (code == 200)
-    running.store.engine.dispose()

@@ -112,7 +112,6 @@ def test_sqlites_files_tell_no_order(tmp_path: Path, order: list[int]) -> None:
     assert (tmp_path / "collection.db-wal").stat().st_size == 0
     positions = in_files(tmp_path, store)
     assert len(positions) == 6 and telling(positions, order) == set()
-    store.engine.dispose()
 
 
 @pytest.mark.slow  # processes, or many people
@@ -126,7 +125,6 @@ def test_rows_lie_where_they_would_in_any_order(tmp_path: Path) -> None:
         before.append(in_files(tmp_path / folder, store))
         assert forget(store)
         after.append(in_files(tmp_path / folder, store))
-        store.engine.dispose()
     assert all(before[0][kind] != before[1][kind] for kind in before[0]) and len(before[0]) == 6
     assert after[0] == after[1] != {}
 
@@ -166,7 +164,6 @@ def test_postgresqls_rows_tell_no_order(postgres: Postgres, order: list[int]) ->
     # Of each row one copy, and none of those that stood there before.
     tables = [after[f"{table}: bytes of {kind}"] for table, kind in (("reports", "reports"), ("enrolments", "names"))]
     assert all(len(at) == 1 for where in tables for at in where.values())
-    store.engine.dispose()
 
 
 def sent(running: Collection, numbers: Sequence[int]) -> None:
@@ -198,7 +195,6 @@ def test_an_hour_is_forgotten_when_it_is_over(url: str) -> None:
     assert forget(store, small=0)
     numbers = store.frozen()[0].numbers
     assert list(numbers) == list(range(40))
-    store.engine.dispose()
 
 
 def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
@@ -208,4 +204,3 @@ def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"{url}/reports", reports, timeout=30) as answer:
             assert answer.status in (200, 201)
     assert not left(running.store) and (tmp_path / "collection.db-wal").stat().st_size == 0
-    running.store.engine.dispose()

@@ -58,8 +58,7 @@ def test_a_person_takes_part_and_an_organiser_gives_another_token(
     assert browser.ask("return location.href") == f"{collection.url}/"
     visit.click("input[value=sad]")
     visit.type("#links-name", IDS[3] + "\n")
-    visit.click("#preview")
-    visit.click("#send")
+    visit.click("#preview", "#send")
     visit.sees("your report has arrived")
     # The 404 is that of an opening that was not there yet; not even an icon is looked for at the root.
     assert [complaint for complaint in browser.complaints() if f"{PATH}/opening" not in complaint] == strayed == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,10 @@ from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORT
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.listening import served
-from tests.collection.test_service import JSON, fetch
+from tests.collection.test_service import fetch
 from tests.on_device.signing import label
 from tests.pages import page
-from tests.waiting import in_threads, until
+from tests.waiting import in_threads
 
 
 def require_right(running: Collection) -> None:
@@ -63,7 +61,6 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
             running = running.after(bytes([epoch]) * 16)
         require_right(running)
     other.engine.dispose()
-    running.store.engine.dispose()
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/admin/status", "/epoch"])
@@ -112,24 +109,6 @@ def test_a_server_tells_counts_in_the_text_form_and_names_nobody(tmp_path: Path)
     assert all(f"`graphveil_{name.partition('{')[0]}" in page("organise-collections") for name in expected)
     odd = {"people": 1, "enrolled": 0, "epoch": 0, "open": False, "received": 0, "refused": {'a"\\\n': 7}}
     assert read(exposition(odd))['refused_total{code="a\\"\\\\\\n"}'] == 7
-
-
-def test_what_cannot_be_read_is_counted_by_reason(url: str) -> None:
-    running = begun(url)
-    first, two = (running.report(number, {"label": "sad"}).to_bytes() for number in range(2))
-    with served(Collector(running.store)) as address:
-        for body in (b"", first[:-1], b"\1" + first[1:], first + two[:9], first * 1001):
-            fetch(f"{address}/reports", body)
-        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 5) as long:
-            long.sendall(b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: 33554432\r\n\r\n")
-            assert b" 413 " in long.recv(1 << 12)
-        for wrong in ({"token": token(99).hex(), "key": key(3).hex()}, {"token": "zz", "key": key(3).hex()}):
-            fetch(f"{address}/enrolments", json.dumps(wrong).encode(), **JSON)
-        expected = {"truncated": 3, "bad-version": 1, "too-many": 1, "too-large": 1, "bad-token": 1, "bad-enrolment": 1}
-        # Written every second, and at the end.
-        until(lambda: running.store.refusals() == expected)
-    assert running.store.refusals() == expected and running.store.status()["received"] == 1
-    running.store.engine.dispose()
 
 
 def test_a_database_that_is_away_loses_no_count_and_threads_lose_none() -> None:

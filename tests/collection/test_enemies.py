@@ -74,7 +74,6 @@ def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
     with running.store.engine.connect() as connection:
         rows = connection.execute(select(ENROLMENTS)).all()
     assert len(rows) == 1 and len([enrolment for enrolment in enrolments if enrolment is not None]) == 1
-    running.store.engine.dispose()
 
 
 def test_requests_that_are_not_what_they_say(running: Collection) -> None:
@@ -122,7 +121,6 @@ def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
         body = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()
         assert fetch_json(f"{address}/reports", body) == (201, {"answers": ["accepted"]})
         assert ended == ["/reports"], "no reader was slow"
-    running.store.engine.dispose()
 
 
 def test_planted_values_are_in_no_log_error_metric_or_export(

@@ -57,10 +57,7 @@ def two_epochs(folder: Path, *fields: dict[str, object], again: tuple[str, ...] 
     second = first.after(b"second epoch 16b")
     export(first.store, folder / "one")
     answer(second, range(0, PEOPLE, 2), kinds if again is None else again, changed=True)
-    second.store.close_epoch()
-    export(second.store, folder / "two")
-    second.store.engine.dispose()
-    return folder / "one", folder / "two"
+    return folder / "one", second.exported(folder / "two")
 
 
 def answer(running: Collection, people: range, kinds: tuple[str, ...], *, changed: bool = False) -> None:
@@ -94,10 +91,7 @@ def test_people_who_join_later_cost_the_others_nothing(tmp_path: Path) -> None:
     answer(first, range(80), ("label",))
     second = first.after(b"second epoch 16b")
     answer(second, range(80, PEOPLE), ("label",))
-    second.store.close_epoch()
-    export(second.store, tmp_path / "out")
-    result = learned("label-propagation", tmp_path / "out")
-    second.store.engine.dispose()
+    result = learned("label-propagation", second.exported(tmp_path / "out"))
     assert result.privacy.guarantee.epsilon == 3.0 and len(result.notes) == 2
     assert "reports-once" in [fact.code for fact in result.privacy.guarantee.assumes]
 
@@ -109,11 +103,8 @@ def test_no_more_is_paid_than_there_are_values(tmp_path: Path, epochs: int) -> N
         answer(running, range(6), ("label", "links"), changed=epoch % 2 == 1)
         if epoch < epochs - 1:
             running = running.after(bytes([epoch]) * 16)
-    running.store.close_epoch()
-    export(running.store, tmp_path / "out")
-    running.store.engine.dispose()
     # Three classes, and a link that is there or not.
-    assert Received(read_export(tmp_path / "out")).paid().times == {"labels": 3, "links": 2}
+    assert Received(read_export(running.exported(tmp_path / "out"))).paid().times == {"labels": 3, "links": 2}
 
 
 def test_lists_answered_again_cost_a_relationship_twice(tmp_path: Path) -> None:
@@ -193,10 +184,7 @@ def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
     second = first.after(b"second epoch 16b")
     answer(second, range(10), ("features",), changed=True)
     answer(second, range(10, 30), ("label",), changed=True)
-    second.store.close_epoch()
-    export(second.store, tmp_path / "out")
-    second.store.engine.dispose()
-    received = Received(read_export(tmp_path / "out"))
+    received = Received(read_export(second.exported(tmp_path / "out")))
     features_of_task, label_field = received.collected.task.fields
     assert isinstance(features_of_task, Features) and isinstance(label_field, Label)
     # By field, then by how often somebody answered it: what that can lose at most.

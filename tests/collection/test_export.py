@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import struct
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,8 @@ from tests.on_device.signing import features, label, links, opening_of
 
 
 @pytest.fixture
-def running(url: str) -> Iterator[Collection]:
-    collection = begun(url, label(), links(PEOPLE), least=3)
-    yield collection
-    collection.store.engine.dispose()
+def running(url: str) -> Collection:
+    return begun(url, label(), links(PEOPLE), least=3)
 
 
 @pytest.fixture
@@ -169,7 +167,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     answered(later, 4, 9, mood="glad")
     later.store.close_epoch()
     export(later.store, folder / "whole", 3)
-    later.store.engine.dispose()
     assert read_export(folder / "whole").times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
     return folder / "whole"
 
@@ -345,4 +342,3 @@ def test_a_field_that_too_few_answer_is_left_out(running: Collection, tmp_path: 
     assert left_out(Received(received)) == (
         "left out, as fewer people answered than the task's least number, 3 (links: 2)",
     )
-    running.store.engine.dispose()

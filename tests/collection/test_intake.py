@@ -150,7 +150,6 @@ def test_who_enrolled_later_takes_part_later(url: str) -> None:
     assert late is not None and late.joined == 2
     sent = report(running.task.hash, 1, bytes(-(-running.task.bits // 8)), secret(11), key(11))
     assert running.intake.take([sent]) == ["not-open"]
-    running.store.engine.dispose()
 
 
 def test_a_token_enrols_one_device(running: Collection) -> None:
@@ -169,7 +168,6 @@ def test_a_database_from_before_an_enrolment_takes_the_same_device_again(tmp_pat
     running = begun(url_of(tmp_path), enrolled=3)
     own_report = running.report(2, {"label": "sad"})
     assert running.intake.take([own_report]) == ["accepted"]
-    running.store.engine.dispose()
     (earlier := tmp_path / "earlier").mkdir()
     store = Store(opened(url_of(earlier)))
     store.begin(running.task, ((f"person {number}", token(number)) for number in range(running.task.people)))
@@ -262,7 +260,6 @@ def test_planted_values_are_nowhere(tmp_path: Path) -> None:
         assert client.getresponse().status == 200
         client.close()
     stored_bytes = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    running.store.engine.dispose()
     for number in range(MANY):
         assert token(number) not in stored_bytes and secret(number) not in stored_bytes
     assert address.encode() not in stored_bytes and inet_aton(address) not in stored_bytes

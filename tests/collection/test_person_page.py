@@ -35,12 +35,6 @@ def everything(tmp_path: Path) -> Iterator[Running]:
         yield collection
 
 
-@pytest.fixture
-def moods(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, label()) as collection:
-        yield collection
-
-
 def fill_in(visit: Visit) -> None:
     """Answer everything."""
     for place in range(6):
@@ -50,11 +44,6 @@ def fill_in(visit: Visit) -> None:
         visit.type("#links-name", name + "\n")
 
 
-def look_at_all(browser: Browser) -> None:
-    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
-    look(browser)
-
-
 def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     browser: Browser, everything: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -62,8 +51,7 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     caplog.set_level(logging.DEBUG)
     browser.complaints()
     visit.come()
-    visit.sees("What is asked of you")
-    visit.sees("This protects you little.")
+    visit.sees("What is asked of you", "This protects you little.")
     # Of label, epsilon 1: e / (1 + e) is 0.73105...; of a link in list and number, epsilon 2 and 0.5: 0.92414...
     visit.sees("at most 73.2% sure")
     visit.sees("at most 92.5% sure whether one certain person is connected with you, by list and number")
@@ -74,7 +62,8 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     fill_in(visit)
     visit.click("#preview")
     visit.sees("This is your report")
-    look_at_all(browser)
+    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+    look(browser)
     preview = visit.preview()
     strong = browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)")
     assert recorder.bodies("/reports") == [] and stored(everything.store) == []
@@ -115,15 +104,13 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
 def test_of_two_tabs_one_report_is_sent_and_the_other_says_so(browser: Browser, moods: Running) -> None:
     visit, driver = Visit(browser, moods), browser.driver
     visit.joined()
-    visit.click("input[value=sad]")
-    visit.click("#preview")
+    visit.click("input[value=sad]", "#preview")
     visit.sees("This is your report")
     first, preview = driver.current_window_handle, visit.preview()
     driver.switch_to.new_window("tab")
     second = driver.current_window_handle
     visit.come(f"{moods.url}/")
-    visit.click("#label-left")
-    visit.click("#preview")
+    visit.click("#label-left", "#preview")
     visit.sees("Your report leaves this out.")
     driver.switch_to.window(first)
     visit.click("#send")
@@ -141,14 +128,12 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
 ) -> None:
     visit, recorder = Visit(browser, moods), moods.recorder
     visit.joined()
-    visit.click("input[value=sad]")
-    visit.click("#preview")
+    visit.click("input[value=sad]", "#preview")
     visit.sees("This is your report")
     preview = visit.preview()
     recorder.down = True
     visit.click("#send")
-    visit.sees("recorded, and has not arrived yet")
-    visit.sees("The collector is busy")
+    visit.sees("recorded, and has not arrived yet", "The collector is busy")
     visit.come(f"{moods.url}/")
     visit.sees("recorded, and has not arrived yet")
     assert visit.preview() == preview and "not confirmed" in visit.text("#spent")
@@ -262,8 +247,7 @@ def test_a_number_of_another_scale_is_told_what_to_write_and_a_small_limit_what_
         visit.click("#preview")
         visit.sees("The report says nothing of your other number.")
         browser.ask("localStorage.setItem('limit', '500000000')")
-        visit.click("#back")
-        visit.click("#preview")
+        visit.click("#back", "#preview")
         visit.sees("0.5 of your 0.5 left, less than the price")
 
 
@@ -359,8 +343,7 @@ def test_no_text_of_an_organiser_turns_the_words_of_the_page(browser: Browser, t
         assert browser.ask(TURNED) == []
         visit.join()
         collection.open()
-        visit.click("#now button")
-        visit.click("input[name=label]")
+        visit.click("#now button", "input[name=label]")
         visit.type("#number-0", "1")
         visit.type("#number-1", "1")
         assert browser.ask(TURNED) == []

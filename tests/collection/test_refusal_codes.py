@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,7 @@ from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 from graphveil.device.refusals import COLLECTOR, REFUSALS
 from graphveil.privacy.statement.codes import Entry
 from graphveil.privacy.statement.registry import CODES
-from tests.pages import page
-
-ROOT = Path(__file__).parents[2]
+from tests.pages import ROOT, page, table
 
 
 def of_device() -> set[str]:
@@ -101,3 +98,23 @@ def test_the_standard_tells_of_every_answer() -> None:
     assert {code: int(status) for code, status in rows} == dict(STATUS)
     later = page("refused").rpartition("After ")[2]
     assert set(re.findall(r"`([a-z-]+)`", later)) == set(LATER)
+
+
+# ---- the page of threats: each line names a test that is there, and every party that the design names is on it ----
+
+
+LINES = table("collection-threats")
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[1][:40])
+def test_each_threat_has_a_test(line: list[str]) -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", line[-1])
+    assert len(line) == 4 and named
+    for file, test in named:
+        statements = ast.parse((ROOT / "tests" / file).read_text()).body
+        assert test in {each.name for each in statements if isinstance(each, ast.FunctionDef)}, f"{file}::{test}"
+
+
+def test_every_party_may_try_something() -> None:
+    parties = {"organiser", "collector", "whoever had the export", "participant", "stranger", "network", "a crash"}
+    assert {line[0] for line in LINES} == parties

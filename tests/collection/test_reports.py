@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.export.export import export, read_export
+from graphveil.collection.export.export import read_export
 from graphveil.collection.export.reports import Received
 from graphveil.device.reporting import Enrolled
 from graphveil.device.reports.features import STEPS, Features
@@ -33,10 +33,7 @@ def received(folder: Path, *fields: dict[str, Any], silent: Any = None) -> tuple
         values = {name: value for name, value in VALUES.items() if name in answered}
         if values:
             assert running.intake.take([running.report(number, values)]) == ["accepted"]
-    running.store.close_epoch()
-    export(running.store, folder / "out")
-    running.store.engine.dispose()
-    return running, Received(read_export(folder / "out"))
+    return running, Received(read_export(running.exported(folder / "out")))
 
 
 def test_what_devices_drew_is_what_methods_read(tmp_path: Path) -> None:
@@ -68,10 +65,7 @@ def test_who_joined_later_was_asked_by_the_nonce_of_their_own_epoch(tmp_path: Pa
     second = Collection(task, store, tuple(devices), opening_of(task, *nonces))
     codes = second.intake.take([second.report(n, {"features": [0.5] * 100}) for n in range(3, PEOPLE)])
     assert codes == ["accepted"] * (PEOPLE - 3)
-    store.close_epoch()
-    export(store, tmp_path / "out")
-    store.engine.dispose()
-    reports, field = Received(read_export(tmp_path / "out")).features(), task.fields[0]
+    reports, field = Received(read_export(second.exported(tmp_path / "out"))).features(), task.fields[0]
     assert isinstance(reports, MultiBitReports) and isinstance(field, Features)
     for number in range(PEOPLE):
         coordinates = field.coordinates(task.person(number, nonces[number >= 6]))

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.collection.collections import stored
-from tests.collection.visits import Running, Visit, running
-from tests.on_device.signing import label
+from tests.collection.visits import Running, Visit
 from tests.reports.browser import Browser
-
-
-@pytest.fixture
-def moods(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, label()) as collection:
-        yield collection
 
 
 def comes_back(browser: Browser) -> None:
@@ -35,8 +25,7 @@ def test_what_was_typed_stays_and_nothing_is_booked_for_a_round_that_is_closed(
     visit.sees("Nothing was recorded or sent")
     assert browser.ask("return document.querySelector('input[value=sad]').checked")
     assert "Round 1 is open" not in browser.ask("return document.querySelector('#main').innerText")
-    visit.click("#preview")
-    visit.click("#send")
+    visit.click("#preview", "#send")
     visit.sees("Nothing was recorded or sent")
     assert moods.recorder.bodies("/reports") == [] and "Your report is recorded" not in visit.text("#main")
     # Another one opens: the report that is shown is one of it.

@@ -24,6 +24,7 @@ from graphveil.collection.service.serving import Place, server_of
 from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import ran, served
+from tests.waiting import until
 
 JSON = {"Content-Type": "application/json"}
 
@@ -67,6 +68,7 @@ def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
         assert fetch_json(f"{url}/reports", first) == (200, {"answers": ["again"]})
         answers = {"answers": ["again", "accepted", "bad-version"]}
         assert fetch_json(f"{url}/reports", first + two + b"\x01" * 200)[1] == answers
+        until(lambda: running.store.refusals().get("bad-version") == 1)
         assert b"graphveil_received 2\n" in fetch(f"{url}/metrics")[1]
         assert fetch_json(f"{url}/epoch") == (200, {"epoch": 1, "open": True, "until": running.task.closes})
         assert fetch_json(f"{url}/heartbeat") == (200, {"alive": True})
@@ -75,9 +77,9 @@ def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
 
 def test_refusals_are_problems_with_a_code(running: Collection) -> None:
     with served(Collector(running.store)) as url:
-        wrong = running.report(0, {"label": "sad"}).to_bytes()[:-1] + b"\0"
+        right = running.report(0, {"label": "sad"}).to_bytes()
         short = (b"", "truncated"), (b"\x01" * 10, "truncated")
-        for data, code in ((wrong, "bad-tag"), *short, (b"\x01" * 200, "bad-version")):
+        for data, code in ((right[:-1] + b"\0", "bad-tag"), *short, (b"\x01" * 200, "bad-version")):
             status, content, headers = fetch(f"{url}/reports", data)
             assert (status, json.loads(content)["code"]) == (STATUS[code], code)
             assert headers["content-type"] == "application/problem+json"
@@ -86,6 +88,12 @@ def test_refusals_are_problems_with_a_code(running: Collection) -> None:
             content = {"token": own, "key": device_key}
             refusal = fetch_json(f"{url}/enrolments", json.dumps(content).encode(), **JSON)
             assert (refusal[0], refusal[1]["code"]) == (STATUS[code], code)
+        for data, length in ((right * 1001, len(right) * 1001), (right, 1 << 25)):
+            assert fetch(f"{url}/reports", data, **{"Content-Length": str(length)})[0] == 413
+        expected = {"bad-tag": 1, "truncated": 2, "bad-version": 1, "bad-enrolment": 2, "bad-token": 1}
+        # Counted by reason, written every second.
+        until(lambda: running.store.refusals() == {**expected, "too-many": 1, "too-large": 1})
+    assert running.store.status()["received"] == 0
 
 
 def test_who_asks_too_often_or_too_slowly_is_cut_off(running: Collection) -> None:

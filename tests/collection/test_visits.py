@@ -61,7 +61,6 @@ def test_a_long_list_of_ids_costs_more_visits(tmp_path: Path) -> None:
     for burst, expected in ((13, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
         with served(Collector(collection.store, visits=Rate(0.001, burst))) as url:
             assert statuses(url, ["/ids", "/ids", "/task", "/task"]) == expected
-    collection.store.engine.dispose()
 
 
 @pytest.mark.slow

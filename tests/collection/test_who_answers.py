@@ -26,8 +26,7 @@ def friends(tmp_path: Path) -> Iterator[Running]:
 def test_who_answers_is_shown_before_joining_and_before_answering(browser: Browser, friends: Running) -> None:
     visit = Visit(browser, friends)
     visit.come(friends.link(4))
-    visit.sees(WHOM)
-    visit.sees("If this is not you, stop: do not take part, and tell the organiser.")
+    visit.sees(WHOM, "If this is not you, stop: do not take part, and tell the organiser.")
     assert WHOM in visit.text("#join") and not friends.recorder.bodies("/enrolments")
     visit.join()
     friends.open()

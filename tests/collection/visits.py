@@ -134,19 +134,21 @@ class Visit:
         self.browser.show("about:blank")
         self.browser.show(address or self.running.link())
 
-    def sees(self, text: str) -> None:
-        """Wait for a text."""
-        self.browser.until("return document.body.innerText.includes(arguments[0])", text)
+    def sees(self, *texts: str) -> None:
+        """Wait for each of some texts."""
+        for text in texts:
+            self.browser.until("return document.body.innerText.includes(arguments[0])", text)
 
     def text(self, selector: str) -> str:
         """What stands in an element."""
         content: str = self.browser.until("return document.querySelector(arguments[0])?.textContent", selector)
         return content
 
-    def click(self, selector: str) -> None:
-        """Press a button or choose a box, as soon as it is there."""
-        self.browser.until("return document.querySelector(arguments[0])?.checkVisibility()", selector)
-        self.browser.ask("document.querySelector(arguments[0]).click()", selector)
+    def click(self, *selectors: str) -> None:
+        """Press buttons or choose boxes, each as soon as it is there."""
+        for selector in selectors:
+            self.browser.until("return document.querySelector(arguments[0])?.checkVisibility()", selector)
+            self.browser.ask("document.querySelector(arguments[0]).click()", selector)
 
     def type(self, selector: str, text: str) -> None:
         """Write into an input that is there."""

@@ -14,7 +14,6 @@ from graphveil.methods.registry import METHODS, tagged
 
 if TYPE_CHECKING:
     from tests.flows.ground import Ground
-    from tests.flows.kinds import Kind
 
 Words = Sequence[object]
 
@@ -46,7 +45,7 @@ class Command:
         """The command without its method."""
         return self.name.removesuffix(f" {self.method}")
 
-    def after(self, kind: Kind) -> tuple[Command, ...]:
+    def after(self) -> tuple[Command, ...]:
         return tuple(COMMANDS[name] for name in self.needs)
 
 
@@ -67,22 +66,16 @@ def settings(method: str, trains: bool = True) -> list[str]:
     return words
 
 
-def _train(method: str) -> Command:
-    def words(ground: Ground) -> Words:
-        return (
-            "train",
-            method,
-            ground.data,
-            *ground.beside(method),
-            *settings(method),
-            *ground.asking(method),
-            *ground.split,
-            *_QUICK,
-            "--out",
-            ground.folder(f"train {method}"),
-        )
+def _on_data(verb: str, method: str, *more: str) -> Command:
+    """A command that trains a method on DATA."""
+    name = f"{verb} {method}"
 
-    return Command(f"train {method}", words, "train", method, heavy=method in _SLOW)
+    def words(ground: Ground) -> Words:
+        edges = ground.beside(method) if verb == "train" else ()
+        chosen = (*edges, *more, *ground.asking(method), *ground.split, *_QUICK)
+        return (verb, method, ground.data, *chosen, "--out", ground.folder(name))
+
+    return Command(name, words, verb, method, heavy=verb == "train" and method in _SLOW)
 
 
 def _of_run(
@@ -98,13 +91,8 @@ def _of_run(
 
 def _again(method: str) -> Command:
     def words(ground: Ground) -> Words:
-        return (
-            "train",
-            "--config",
-            ground.folder(f"train {method}") / "config.toml",
-            "--out",
-            ground.folder(f"again {method}"),
-        )
+        config = ground.folder(f"train {method}") / "config.toml"
+        return ("train", "--config", config, "--out", ground.folder(f"again {method}"))
 
     return Command(f"again {method}", words, "train", method, (f"train {method}",))
 
@@ -125,46 +113,16 @@ def _about(method: str) -> list[Command]:
     def plan(ground: Ground) -> Words:
         return ("plan", method, ground.data, *settings(method), *ground.asking(method))
 
-    def tune(ground: Ground) -> Words:
-        return (
-            "tune",
-            method,
-            ground.data,
-            "--trials",
-            "2",
-            *ground.asking(method),
-            *ground.split,
-            *_QUICK,
-            "--out",
-            ground.folder(f"tune {method}"),
-        )
-
-    def compare(ground: Ground) -> Words:
-        return (
-            "compare",
-            method,
-            ground.data,
-            "--repeats",
-            "1",
-            *settings(method),
-            *ground.asking(method),
-            *ground.split,
-            *epsilons(method),
-            *_QUICK,
-            "--out",
-            ground.folder(f"compare {method}"),
-        )
-
     return [
         Command(f"plan {method}", plan, "plan", method),
-        _train(method),
+        _on_data("train", method, *settings(method)),
         _again(method),
         _of_run("predict", method, name="predict same"),
         _of_run("predict", method, name="predict new", data=lambda ground: (ground.newcomers, *ground.people(method))),
         _of_run("report", method),
         _of_run("compare-runs", method),
-        Command(f"tune {method}", tune, "tune", method),
-        Command(f"compare {method}", compare, "compare", method),
+        _on_data("tune", method, "--trials", "2"),
+        _on_data("compare", method, "--repeats", "1", *settings(method), *epsilons(method)),
         *(_attack(attack, method) for attack in ATTACKS if attack != PUBLISHED),
     ]
 
@@ -184,29 +142,14 @@ def _release(method: str) -> list[Command]:
     ]
 
     def release(ground: Ground) -> Words:
-        return (
-            "release",
-            method,
-            ground.data,
-            *prices,
-            *settings(method, trains=False),
-            "--without-lift",
-            "--out",
-            ground.folder(folder),
-        )
+        chosen = (*prices, *settings(method, trains=False), "--without-lift")
+        return ("release", method, ground.data, *chosen, "--out", ground.folder(folder))
 
     reader = "class-counts" if method == "class-counts" else "gcn"
 
     def train(ground: Ground) -> Words:
-        return (
-            "train",
-            reader,
-            ground.copy(f"train on {folder}", folder),
-            *settings(reader),
-            *_QUICK,
-            "--out",
-            ground.folder(f"learned {method}"),
-        )
+        copied = ground.copy(f"train on {folder}", folder)
+        return ("train", reader, copied, *settings(reader), *_QUICK, "--out", ground.folder(f"learned {method}"))
 
     def attack(ground: Ground) -> Words:
         copied = ground.copy(f"attack {folder}", folder)
@@ -261,34 +204,16 @@ def _federation() -> list[Command]:
         return ("federation", "split", ground.data, "--out", ground.folder("federation split"))
 
     def init(ground: Ground) -> Words:
-        return (
-            "federation",
-            "init",
-            "--from",
-            ground.folder("federation split"),
-            "--out",
-            ground.folder("federation init"),
-            "--epsilon",
-            "20",
-            "--set",
-            "epochs=2",
-        )
+        where = ("--from", ground.folder("federation split"), "--out", ground.folder("federation init"))
+        return ("federation", "init", *where, "--epsilon", "20", "--set", "epochs=2")
 
     def plan(ground: Ground) -> Words:
         return ("federation", "plan", ground.folder("federation init") / "server", "--nodes", "60")
 
     def attack(name: str) -> Callable[[Ground], Words]:
         def words(ground: Ground) -> Words:
-            return (
-                "attack",
-                ground.copy(f"attack {name}", "federation init"),
-                "--attack",
-                name,
-                "--truth",
-                ground.folder("federation split"),
-                "--nodes",
-                "40",
-            )
+            copied, truth = ground.copy(f"attack {name}", "federation init"), ground.folder("federation split")
+            return ("attack", copied, "--attack", name, "--truth", truth, "--nodes", "40")
 
         return words
 
@@ -306,29 +231,12 @@ def _federation() -> list[Command]:
 
 def _collection() -> list[Command]:
     def init(ground: Ground) -> Words:
-        return (
-            "collect",
-            "init",
-            ground.data,
-            "-o",
-            ground.folder("collect init"),
-            "--epsilon-x",
-            "4",
-            "--epsilon-y",
-            "3",
-            "--least",
-            min(3, ground.kind.people),
-        )
+        chosen = ("--epsilon-x", "4", "--epsilon-y", "3", "--least", min(3, ground.kind.people))
+        return ("collect", "init", ground.data, "-o", ground.folder("collect init"), *chosen)
 
     def simulate(ground: Ground) -> Words:
-        return (
-            "collect",
-            "simulate",
-            ground.folder("collect init"),
-            ground.data,
-            "-o",
-            ground.folder("collect simulate"),
-        )
+        task = ground.folder("collect init")
+        return ("collect", "simulate", task, ground.data, "-o", ground.folder("collect simulate"))
 
     return [
         Command("collect init", init, "collect init"),

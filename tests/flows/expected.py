@@ -202,6 +202,4 @@ def refusal(kind: Kind, command: Command) -> Refusal | None:
 
 def applies(kind: Kind, command: Command) -> bool:
     """Whether there is such a cell: what the command needs can be had."""
-    return all(
-        refusal(kind, step) is None and not owed(kind, step) and applies(kind, step) for step in command.after(kind)
-    )
+    return all(refusal(kind, step) is None and not owed(kind, step) and applies(kind, step) for step in command.after())

@@ -159,7 +159,7 @@ class Ground:
         """What a command answers here, run once; what it needs runs before it."""
         if command.name in self.outcomes:
             return self.outcomes[command.name]
-        for needed in command.after(self.kind):
+        for needed in command.after():
             before = self.outcome(needed)
             assert before.code == 0, f"{command.name} needs {needed.name}\n{before}"
         words = command.words(self)

@@ -90,7 +90,7 @@ def first_tier(every: Sequence[Cell]) -> set[Cell]:
 def _cost(cell: Cell, chosen: Sequence[Cell]) -> int:
     """How many commands a cell needs that do not run yet."""
     kind, command = cell
-    return sum((kind, needed) not in chosen for needed in command.after(kind))
+    return sum((kind, needed) not in chosen for needed in command.after())
 
 
 EVERY = list(cells())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,6 @@ from graphveil.device.canonical import canonical
 from graphveil.device.task import OPENING, TASK, Opening, Task
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.mechanisms.samplers.geometric import Bernoulli, Geometric, geometric_by_ratio, two_sided
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 MOODS = ("calm", "glad", "sad")
@@ -47,21 +45,10 @@ def links(people: int, epsilon: str = "2", mode: str = "lower") -> dict[str, Any
 
 
 def degree(people: int, epsilon: str = "0.5", mode: str = "lower") -> dict[str, Any]:
-    law, ends = geometric(at_most(epsilon)), NoisyDegree(epsilon=at_most(epsilon), nodes=people, mode=mode).ends
-    declared = {"kind": "degree", "mode": mode, "epsilon": epsilon, "lowest": ends[0], "highest": ends[1]}
-    return {**declared, "digits": [str(whole(digit)) for digit in law.digits], "overflow": str(whole(law.overflow))}
-
-
-def geometric(epsilon: float) -> Geometric:
-    """The number of which the noise of a degree is the difference of two."""
-    with localcontext() as context:
-        context.prec = 120
-        return geometric_by_ratio((-Decimal(two_sided(epsilon).rate)).exp(), 1 << 60)
-
-
-def whole(law: Bernoulli) -> int:
-    """2^256 times a probability."""
-    return (law[0] << 192) + law[1]
+    law = NoisyDegree(epsilon=at_most(epsilon), nodes=people, mode=mode)
+    digits, overflow = law.thresholds
+    declared = {"kind": "degree", "mode": mode, "epsilon": epsilon, "lowest": law.ends[0], "highest": law.ends[1]}
+    return {**declared, "digits": [str(digit) for digit in digits], "overflow": str(overflow)}
 
 
 def facts(*fields: dict[str, Any], people: int = 12, **changes: Any) -> dict[str, Any]:

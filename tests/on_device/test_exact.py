@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from graphveil.device.reports.exact import DIGIT, WORD, digits_keep, keeps, least_exp
 from graphveil.device.reports.noise import words
 from graphveil.mechanisms.samplers.bits import bit_law
-from tests.on_device.signing import geometric, whole
+from graphveil.mechanisms.samplers.geometric import two_sided
 
 EPSILONS = ("0.001", "0.1", "0.5", "1", "2.180000001", "8", "40")
 
@@ -40,8 +40,7 @@ def test_the_lower_bound_is_one_and_is_sharp() -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "5"])
 def test_digits_of_degrees_are_kept_and_weaker_ones_are_not(epsilon: str) -> None:
-    law = geometric(float(epsilon))
-    digits, overflow = [whole(digit) for digit in law.digits], whole(law.overflow)
+    digits, overflow = two_sided(float(epsilon)).thresholds
     assert digits_keep(digits, overflow, Fraction(epsilon))
     assert not digits_keep(digits, overflow, Fraction(epsilon) * Fraction(999, 1000))
     # Each number matters: a little less chance of a digit, or of going on, tells one number from the next too well.

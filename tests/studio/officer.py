@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from PIL import Image
 
+from tests.federation.ports import free_ports
 from tests.reports.browser import Browser
 from tests.waiting import until
 
@@ -67,10 +67,7 @@ class Server:
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
     """A server that is not started yet."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = Server(folder, port)
+    server = Server(folder, free_ports(1)[0])
     try:
         yield server
     finally:
@@ -94,11 +91,12 @@ class Officer:
         self.browser.show(url)
         self.sees("Which data?")
 
-    def presses(self, words: str) -> None:
-        """Press what says these words, once it is there."""
-        self.waits("return (() => {" + _FIND + "})()", words)
-        self.browser.ask("(() => {" + _FIND + "})().click()", words)
-        self.clicks += 1
+    def presses(self, *buttons: str) -> None:
+        """Press what says some words, once it is there, and then what says the next."""
+        for words in buttons:
+            self.waits("return (() => {" + _FIND + "})()", words)
+            self.browser.ask("(() => {" + _FIND + "})().click()", words)
+            self.clicks += 1
 
     def fills(self, selector: str, text: str) -> None:
         """Type into a field, or choose in a list."""

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -40,12 +39,6 @@ def begin(here: Open, kind: str) -> str:
     return job.id
 
 
-def events_of(here: Open, id: str) -> list[Any]:
-    """What a page hears of a job that has ended: its last progress, and its state."""
-    text = here.page.ask("GET", f"/api/jobs/{id}/events").body.decode()
-    return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
-
-
 @pytest.mark.parametrize(
     ("kind", "state", "error"),
     [
@@ -59,11 +52,15 @@ def events_of(here: Open, id: str) -> list[Any]:
 def test_a_job_ends_in_a_state_with_a_sentence(kind: str, state: str, error: str | None, here: Open) -> None:
     job = here.ended(begin(here, kind), state)
     assert error is None or error in job["error"]
-    assert "MARKER" not in json.dumps(job) and events_of(here, job["id"])[0]["stage"] == "training"
+    # What a page hears of a job that has ended: its last progress, and its state.
+    lines = here.page.ask("GET", f"/api/jobs/{job['id']}/events").body.decode().splitlines()
+    progress, ended = (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
+    assert "MARKER" not in json.dumps(job) and progress["stage"] == "training" and ended == {"state": state}
     assert job["warnings"] == (["of the command"] if kind == "refuse" else [])
     if kind == "done":
         assert job["answer"]["threads"] == "3" and job["answer"]["nice"] > os.nice(0)
-        assert events_of(here, job["id"])[0] == {"done": 9, "total": 9, "stage": "training", "epsilon": 4.5}
+        assert progress == {"done": 9, "total": 9, "stage": "training", "epsilon": 4.5}
+        assert here.page.ask("GET", "/api/jobs/none/events").status == 404
 
 
 @pytest.mark.parametrize("kind", ["wait", "stubborn"])
@@ -176,14 +173,6 @@ def test_one_studio_serves_a_folder(tmp_path: Path) -> None:
     root.state.chmod(0o777)  # as it may come with a folder from elsewhere
     with owned(root):
         assert root.state.stat().st_mode & 0o777 == 0o700
-
-
-def test_events_end_with_the_state(here: Open) -> None:
-    id = begin(here, "done")
-    here.ended(id)
-    progress, state = events_of(here, id)
-    assert progress["done"] == 9 and state == {"state": "done"}
-    assert here.page.ask("GET", "/api/jobs/none/events").status == 404
 
 
 def test_a_full_disk_is_one_line(here: Open, monkeypatch: pytest.MonkeyPatch) -> None:

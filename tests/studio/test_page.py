@@ -58,10 +58,7 @@ def in_docs(officer: Officer, name: str, head: str, height: int) -> None:
 
 def to_the_plan(officer: Officer) -> None:
     """The shortest way: an example, a curator, the advised budget."""
-    officer.presses("digits")
-    officer.presses("Say whom you trust")
-    officer.presses("A curator, who trains")
-    officer.presses("Choose the budget")
+    officer.presses("digits", "Say whom you trust", "A curator, who trains", "Choose the budget")
     officer.sees("It spends")
 
 
@@ -72,8 +69,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.presses("digits")
     officer.sees("1,797", "which of 10 classes", "Declared private", "they stand in for private ones")
     look(officer, seen, "data")
-    officer.presses("Say whom you trust")
-    officer.presses("A curator, who trains")
+    officer.presses("Say whom you trust", "A curator, who trains")
     officer.sees("This leaves open what the data declare private.", "features and labels are NOT protected")
     officer.presses("Everybody else")
     officer.sees("May learn", "epsilon 4, delta 1e-05 for one undirected edge")
@@ -96,8 +92,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.sees("settings: epochs 60", "--epochs 60")
     look(officer, seen, "budget")
     in_docs(officer, "studio-budget.png", "How much may be learned?", 1250)
-    officer.presses("Download plan.md")
-    officer.presses("Download plan.json")
+    officer.presses("Download plan.md", "Download plan.json")
     assert officer.clicks < 25
     assert "graphveil plan class-sums digits --epsilon 2" in officer.gets("plan.md")
     plan = json.loads(officer.gets("plan.json"))
@@ -147,10 +142,7 @@ def follows(officer: Officer, place: int) -> None:
 
 def test_every_measured_method_has_its_own_bands_and_no_other_unit(server: Server, officer: Officer) -> None:
     officer.come(server.start())
-    officer.presses("digits")
-    officer.presses("Say whom you trust")
-    officer.presses("A curator, who trains")
-    officer.presses("Choose another method")
+    officer.presses("digits", "Say whom you trust", "A curator, who trains", "Choose another method")
     officer.fills("#method", "gap")
     officer.presses("Choose the budget")
     officer.sees("cora, cora-ml and citeseer: 71.7 to 80.5 at epsilon 4", "-1.8 to -0.4 at epsilon 4")
@@ -173,14 +165,11 @@ def reviewed(officer: Officer, run: Path, seen: Path) -> None:
     officer.fills("input[type=search]", "no such run")
     officer.sees("0 of them")
     officer.fills("input[type=search]", "")
-    officer.presses("Download results.csv")
-    officer.presses("Download figure.svg")
-    officer.presses("Download figure.png")
+    officer.presses("Download results.csv", "Download figure.svg", "Download figure.png")
     assert "class-sums" in officer.gets("results.csv")
     assert "<title>Accuracy of each run</title><desc>Accuracy of each run: class-sums on" in officer.gets("figure.svg")
     officer.clicks = 0
-    officer.presses(run.name)
-    officer.presses("Everybody else")
+    officer.presses(run.name, "Everybody else")
     officer.sees("of 100 guesses about one undirected edge at most 89 are right")
     assert officer.clicks == 2
 
@@ -215,8 +204,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     officer.sees("Why you are asked", "it tells who somebody is")
     officer.presses("Write graph.toml and check the folder")
     officer.sees("Say first what is private.")
-    officer.presses("who is connected to whom")
-    officer.presses("Write graph.toml and check the folder")
+    officer.presses("who is connected to whom", "Write graph.toml and check the folder")
     officer.sees(
         "Some answers are missing.", "Does a connection have a direction?", "What team holds; or leave it out."
     )
@@ -246,10 +234,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
         "Declared private\nwho is connected to whom (edges)",
         "Public\nwhat is known about each person (features); which",
     )
-    officer.presses("Say whom you trust")
-    officer.presses("A curator, who publishes once")
-    officer.presses("Choose the budget")
-    officer.presses("Download plan.md")
+    officer.presses("Say whom you trust", "A curator, who publishes once", "Choose the budget", "Download plan.md")
     assert officer.clicks < 25
     assert "class-counts club" in officer.gets("plan.md")
     assert [complaint for complaint in browser.complaints() if "/api/declarations" not in complaint] == []
@@ -259,8 +244,7 @@ def test_a_folder_of_undeclared_columns_becomes_a_plan(server: Server, officer: 
     """The town of the docs: what most of its columns hold is answered at once, and differs in three."""
     shutil.copytree("docs/examples/town", server.folder / "town", ignore=shutil.ignore_patterns("*.toml", "*.py"))
     officer.come(server.start())
-    officer.presses("town")
-    officer.presses("who is connected to whom")
+    officer.presses("town", "who is connected to whom")
     officer.fills("[data-role=id]", "person")
     officer.fills("[data-role=label]", "club")
     officer.fills_in("Does a connection have a direction?", "no")
@@ -281,10 +265,7 @@ def test_a_folder_of_undeclared_columns_becomes_a_plan(server: Server, officer: 
     officer.fills(".column:has([data-column=children]) .row .row > :nth-child(2) input", "8")
     officer.presses("Write graph.toml and check the folder")
     officer.sees("The folder fits what you said.")
-    officer.presses("Go on with these data")
-    officer.presses("Say whom you trust")
-    officer.presses("A curator, who publishes once")
-    officer.presses("Choose the budget")
+    officer.presses("Go on with these data", "Say whom you trust", "A curator, who publishes once", "Choose the budget")
     officer.presses("Download plan.md")
     assert "class-counts town" in officer.gets("plan.md") and officer.clicks < 25
 
@@ -371,9 +352,7 @@ def test_whatever_fails_says_what_happened(server: Server, officer: Officer) -> 
     browser = officer.browser
     officer.come(server.start())
     to_the_plan(officer)
-    officer.presses("Go on to run it")
-    officer.presses("Train now")
-    officer.presses("Stop")
+    officer.presses("Go on to run it", "Train now", "Stop")
     officer.sees("You stopped it.", "run: stopped")
     assert "SIG" not in officer.text("main")
     officer.presses("Start it again")
