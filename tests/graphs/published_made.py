@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,27 @@ import numpy as np
 from scipy.io import savemat
 from scipy.sparse import coo_matrix, csr_matrix
 
-from tests.graphs.made import musae_files
-
 Edges = Sequence[tuple[object, object]]
+
+
+def musae_files(
+    path: Path,
+    prefix: str,
+    ends: tuple[str, str],
+    label: str,
+    edges: Iterable[tuple[object, object]],
+    features: object,
+    labels: Iterable[object],
+) -> Path:
+    """Three files in the published format of Facebook Page-Page and LastFM Asia."""
+    path.mkdir(parents=True, exist_ok=True)
+    rows = "".join(f"{a},{b}\n" for a, b in edges)
+    (path / f"{prefix}_edges.csv").write_text(f"{ends[0]},{ends[1]}\n{rows}")
+    (path / f"{prefix}_features.json").write_text(json.dumps(features))
+    (path / f"{prefix}_target.csv").write_text(
+        f"id,{label}\n" + "".join(f"{i},{value}\n" for i, value in enumerate(labels))
+    )
+    return path
 
 
 def facebook(

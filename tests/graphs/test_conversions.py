@@ -203,6 +203,10 @@ REFUSED = {
     "ids one": ({"ids": 5}, "graph.ids: int in place of a list; allowed: texts and whole numbers"),
     "edges turned": ({"edge_index": torch.zeros(5, 2, dtype=torch.int64)}, "hand over its transpose"),
     "nodes more": ({"num_nodes": 5}, "from_pyg: data has num_nodes 5, and 3 rows of features"),
+    "edge as both": (
+        {"edge_index": torch.tensor([[0, 1], [1, 0]]), "public_edges": torch.tensor([True, False])},
+        "an edge is listed as public and as private",
+    ),
     "mask several": ({"train_mask": torch.ones(3, 10, dtype=torch.bool)}, "train_mask holds 10 splits; choose one"),
 }
 
@@ -263,23 +267,10 @@ def test_what_is_no_graph_of_networkx_or_of_ours_is_refused_by_name() -> None:
         to_pyg(unusable)
     with pytest.raises(InputError, match="graph: a list is no graph of graphveil; make one"):
         describe(unusable)
+    with pytest.raises(InputError, match="make_graph: schema is a NoneType"):
+        make_graph(data().x, data().edge_index, data().y, None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="root is 5; allowed: a text or a path"):
         load_graph("cora", root=5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("part", "says"),
-    [
-        ("schema", "make_graph: schema is a NoneType"),
-        ("x", "graph.x: x is not"),
-        ("edge_index", "edge_index is not an"),
-    ],
-)
-def test_a_graph_is_not_made_without_its_parts(part: str, says: str) -> None:
-    graph = tiny_graph()
-    parts: dict[str, Any] = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y, "schema": graph.schema}
-    with pytest.raises(InputError, match=says):
-        make_graph(**{**parts, part: None})
 
 
 # ---- adjacency ----
@@ -313,10 +304,6 @@ def test_a_matrix_that_is_no_adjacency_is_refused(matrix, message):
 # ---- tables ----
 
 
-def with_nodes(**columns: object) -> dict[str, object]:
-    return {key: value for key, value in {**NODES, **columns}.items() if value is not None}
-
-
 def test_columns_are_named_by_keyword():
     nodes = {"who": ["a", "b"], "kind": ["cat;dog", ""], "part": ["train", "test"], "in": [True, False], "age": [1, 2]}
     edges = {"from": ["a"], "to": ["b"], "open": ["yes"]}
@@ -328,7 +315,7 @@ def test_columns_are_named_by_keyword():
     assert graph.public_edges.tolist() == [True, True]
     assert graph.private_nodes.tolist() == [0]
     # Whole numbers are ids too, and sparse entries a table.
-    nodes, edges = with_nodes(id=[10, 700, 3]), {"source": [10, 700], "target": [700.0, 3.0]}
+    nodes, edges = {**NODES, "id": [10, 700, 3]}, {"source": [10, 700], "target": [700.0, 3.0]}
     graph = from_tables(nodes, edges, **RANGE)
     assert list(graph.ids) == ["10", "700", "3"]
     assert torch.equal(graph.edge_index, from_pyg(data(), **RANGE).edge_index)
@@ -443,12 +430,6 @@ def test_a_column_of_anything_else_is_refused_by_name(values: Any, message: str)
 def test_numbers_of_numpy_declare_as_those_of_python_do() -> None:
     facts = {"range": np.array([0, 10]), "classes": np.array(["cat", "dog"]), "directed": False}
     same(from_pyg(data(), **facts), from_pyg(data(), **RANGE))
-
-
-def test_an_edge_that_is_listed_as_public_and_as_private_is_refused() -> None:
-    both = data(edge_index=torch.tensor([[0, 1], [1, 0]]), public_edges=torch.tensor([True, False]))
-    with pytest.raises(DataError, match="an edge is listed as public and as private"):
-        from_pyg(both, **RANGE)
 
 
 def test_a_list_of_numbers_is_a_row_of_features_as_long_at_every_node() -> None:

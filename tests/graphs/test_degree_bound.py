@@ -31,11 +31,6 @@ def edge_set(bound: BoundedEdges) -> set[tuple[int, int]]:
     return {(s, t) for s, t in bound.edge_index.T.tolist()}
 
 
-def without_list(index: Tensor, node: int) -> Tensor:
-    """The graph with one node's list emptied."""
-    return index[:, index[0] != node]
-
-
 def without_node(index: Tensor, node: int) -> Tensor:
     return index[:, (index != node).all(dim=0)]
 
@@ -59,7 +54,7 @@ def test_one_list_changes_at_most_d_entries_in_as_many_rows(graph: tuple[Tensor,
     for node in range(nodes):
         mine = [edge for edge in whole if edge[0] == node]
         assert len(mine) == min(degree, sum(edge[0] == node for edge in listed))
-        less = edge_set(keep_lists(without_list(index, node), nodes, degree, salt=salt))
+        less = edge_set(keep_lists(index[:, index[0] != node], nodes, degree, salt=salt))
         changed = whole ^ less
         assert len(changed) <= degree
         assert len({target for _, target in changed}) == len(changed)

@@ -212,16 +212,12 @@ def test_wrong_links_are_refused(tmp_path, links, message):
         load_graph("mir-flickr", tmp_path)
 
 
-def second_embeddings(folder):
-    np.save(folder / "feat/other.npy", np.ones((4, 3)))
-
-
 @pytest.mark.parametrize(
     "damage, refusal, message",
     [
         (lambda folder: np.save(folder / "feat/mask_va.npy", np.array([0, 1])), DataError, "the same number of images"),
         (lambda folder: (folder / "mir.csv").write_text("id,people\na,x\n"), DataError, r"people of row 0 is .x."),
-        (second_embeddings, MissingDataError, r"other.npy, resnet.npy where one file"),
+        (lambda folder: np.save(folder / "feat/b.npy", [1]), MissingDataError, "b.npy, resnet.npy where one file"),
         (lambda folder: (folder / "mir.pairs").unlink(), MissingDataError, "none where one file"),
     ],
 )

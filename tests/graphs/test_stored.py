@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, load_plain, store_parts
@@ -40,12 +41,6 @@ def equal(first: object, other: object) -> bool:
     return first == other
 
 
-def many(place: Path) -> GraphParts:
-    graph = tiny_graph()
-    graph.y = graph.y.new_tensor([[1, 0], [1, 1], [0, 0], [0, 1]]).float()
-    return parts_of(graph)
-
-
 @pytest.mark.parametrize(
     "build",
     [
@@ -54,7 +49,7 @@ def many(place: Path) -> GraphParts:
         lambda place: load_parts(folder(place / "own")),
         lambda place: load_parts(folder(place / "own", **SPARSE)),
         lambda place: load_parts(folder(place / "own", **KNOWN)),
-        many,
+        lambda place: parts_of(tiny_graph(y=torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]]))),
     ],
     ids=["digits", "social", "own", "sparse", "known", "several labels"],
 )
