@@ -74,6 +74,8 @@ def test_what_does_not_fit_is_refused() -> None:
     for name in ("averaging", "averaging-labels", "lira"):
         with pytest.raises(InputError):
             attack(name, plain)
+    with pytest.raises(InputError, match="shadows"):
+        lira(made.Constant(), made.graph(), split=SPLIT, train=Remembers, shadows=3)
 
 
 # ---- forged reports keep to what a device can send ----
@@ -194,12 +196,9 @@ class Remembers:
         return rows.scatter(1, graph.y[:, None], right[:, None])
 
 
-PARTS = random_split(made.graph(), 0)
-
-
 def test_overfitting_is_seen_by_shadows_where_confidence_hardly_does() -> None:
-    plain = membership(Remembers(PARTS), made.graph(), split=PARTS)
-    result = lira(Remembers(PARTS), made.graph(), split=PARTS, train=Remembers, shadows=12)
+    plain = membership(Remembers(SPLIT), made.graph(), split=SPLIT)
+    result = lira(Remembers(SPLIT), made.graph(), split=SPLIT, train=Remembers, shadows=12)
     assert result.auc.low > 0.9 > plain.auc.mean
     assert result.figures["auc of confidence alone"] == pytest.approx(plain.auc.mean)
     assert result.baseline is not None and abs(result.baseline - 0.5) < 0.12
@@ -211,9 +210,9 @@ def test_who_remembers_nothing_is_not_accused() -> None:
     def train(split: Split, seed: int) -> Remembers:
         return Remembers(split, seed, gain=0.0)
 
-    result = lira(train(PARTS, 0), made.graph(), split=PARTS, train=train, shadows=8)
+    result = lira(train(SPLIT, 0), made.graph(), split=SPLIT, train=train, shadows=8)
     assert result.auc.low <= 0.5 <= result.auc.high
-    constant = membership(made.Constant(), made.graph(), split=PARTS)
+    constant = membership(made.Constant(), made.graph(), split=SPLIT)
     assert constant.auc.low <= 0.5 <= constant.auc.high
 
 
@@ -224,15 +223,10 @@ def test_confidence_is_the_log_odds_of_the_true_class() -> None:
     assert confidence(made.plain(), made.graph()) == pytest.approx(exact, abs=1e-5)
 
 
-def test_too_few_shadows() -> None:
-    with pytest.raises(InputError, match="shadows"):
-        lira(made.Constant(), made.graph(), split=PARTS, train=Remembers, shadows=3)
-
-
 def test_a_plain_network_that_learned_by_heart_is_caught() -> None:
     method = baseline("mlp", epochs=300, dropout=0.0, weight_decay=0.0, selection="last")
-    method.fit(made.graph(), split=PARTS, randomness=SeededRandomness(0))
-    result = membership(method, made.graph(), split=PARTS)
+    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
+    result = membership(method, made.graph(), split=SPLIT)
     assert result.auc.low > 0.6 and "public" in result.limit_note and result.limit is None
 
 

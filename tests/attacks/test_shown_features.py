@@ -22,6 +22,8 @@ from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 
+SPLIT = random_split(made.graph(), 0)
+
 
 class Blurts:
     """Shows feature 2 in its confidence."""
@@ -49,7 +51,7 @@ def test_a_constant_says_what_the_mean_says() -> None:
 
 def test_reported_features_have_a_limit() -> None:
     method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=5)
-    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
+    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
     result = attribute(method, made.graph(), column=2)
     assert result.epsilon == pytest.approx(1.0) and result.limit is not None and not result.beats_limit
 
@@ -70,8 +72,8 @@ def test_refusals() -> None:
 def test_what_friends_have_in_common_is_not_held_against_the_method() -> None:
     """Labels spread over the edges read no features, so they cannot break a promise about features."""
     method = LabelPropagation(epsilon_y=math.inf)
-    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
-    result = attribute(method, made.graph(), split=random_split(made.graph(), 0))
+    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
+    result = attribute(method, made.graph(), split=SPLIT)
     assert result.auc.low > 0.5 and result.baseline == pytest.approx(result.auc.mean)
     assert not result.beats_limit
 
@@ -100,9 +102,6 @@ def test_a_baseline_is_as_strong_where_edges_are_declared_private() -> None:
 
 
 # ---- whole people rebuilt from what a method shows of them ----
-
-
-SPLIT = random_split(made.graph(), 0)
 
 
 class Copies:

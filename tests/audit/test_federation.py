@@ -40,6 +40,7 @@ from graphveil.federation.effects import Receive, Send
 from graphveil.federation.modes import all_shares_parties, linear, propagation
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
+from tests.audit.test_federation_holders import relabelled
 
 Patch = pytest.MonkeyPatch
 
@@ -120,12 +121,7 @@ def test_a_share_that_is_not_masked_is_found(part: str, monkeypatch: Patch) -> N
     ],
 )
 def test_a_mask_of_shared_linear_that_is_left_out_is_found(label: str, words: str, monkeypatch: Patch) -> None:
-    real = MaskKey.expand
-
-    def expand(key: MaskKey, name: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.zeros(shape, dtype=torch.int64) if name == label else real(key, name, shape)
-
-    monkeypatch.setattr(MaskKey, "expand", expand)
+    relabelled(label, None)(monkeypatch)
     result = audit_shares("shared-linear")
     assert not result.holds and any(words in note for note in result.notes), result.notes
 

@@ -37,30 +37,18 @@ def test_the_server_learns_the_noisy_sum_alone(mode: str, holders: int) -> None:
 # ---- weakened copies of shared-linear ----
 
 
-def unmasked(patch: Patch, which: str) -> None:
+def unmasked(which: str) -> Callable[[Patch], None]:
     """Leave out masks whose label begins like this."""
-    real = ZeroSum.mask
 
-    def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.zeros(shape, dtype=torch.int64) if label.startswith(which) else real(me, label, shape)
+    def weaken(patch: Patch) -> None:
+        real = ZeroSum.mask
 
-    patch.setattr(ZeroSum, "mask", mask)
+        def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64) if label.startswith(which) else real(me, label, shape)
 
+        patch.setattr(ZeroSum, "mask", mask)
 
-def masks_removed(patch: Patch) -> None:
-    unmasked(patch, "")
-
-
-def sent_shares_unmasked(patch: Patch) -> None:
-    unmasked(patch, "open")
-
-
-def kept_shares_of_features_unmasked(patch: Patch) -> None:
-    unmasked(patch, "cut hop")
-
-
-def kept_shares_of_likenesses_unmasked(patch: Patch) -> None:
-    unmasked(patch, "cut gram")
+    return weaken
 
 
 def masks_reused_in_the_next_round(patch: Patch) -> None:
@@ -214,10 +202,11 @@ def _hearing(real: Any) -> Any:
 @pytest.mark.parametrize(
     ("holders", "weaken", "leak"),
     [
-        (2, masks_removed, "less what was dealt"),
-        (5, sent_shares_unmasked, "less what was dealt"),
-        (2, kept_shares_of_features_unmasked, "the share of P that"),
-        (5, kept_shares_of_likenesses_unmasked, "the share of GRAM that"),
+        # Of all shares; of those that are sent; of kept ones of features, and of likenesses.
+        (2, unmasked(""), "less what was dealt"),
+        (5, unmasked("open"), "less what was dealt"),
+        (2, unmasked("cut hop"), "the share of P that"),
+        (5, unmasked("cut gram"), "the share of GRAM that"),
         (2, masks_reused_in_the_next_round, "from round to round"),
         (2, masks_of_those_who_train_reused_for_others, "adds, from one to the next"),
         (2, one_key_for_both_readers, "leaves of the matrix of holder2"),

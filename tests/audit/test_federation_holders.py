@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,49 +26,32 @@ def test_all_holders_but_one_can_unmask_nothing(mode: str, holders: int, victim:
     assert result.false_alarm == 1e-6 and "together" in result.target
 
 
-def expanded(patch: Patch, change: Callable[[str], str | None]) -> None:
-    """Other labels of masks, or, with None, no mask."""
-    real = MaskKey.expand
+def relabelled(pattern: str, instead: str | None) -> Callable[[Patch], None]:
+    """Masks of labels that match have another label, or, with None, are no masks."""
 
-    def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
-        changed = change(label)
-        return torch.zeros(shape, dtype=torch.int64) if changed is None else real(key, changed, shape)
+    def weaken(patch: Patch) -> None:
+        real = MaskKey.expand
 
-    patch.setattr(MaskKey, "expand", expand)
+        def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
+            if not re.fullmatch(pattern, label):
+                return real(key, label, shape)
+            return torch.zeros(shape, dtype=torch.int64) if instead is None else real(key, instead, shape)
 
+        patch.setattr(MaskKey, "expand", expand)
 
-def features_sent_unmasked(patch: Patch) -> None:
-    expanded(patch, lambda label: None if label == "P" else label)
-
-
-def likenesses_masked_like_features(patch: Patch) -> None:
-    expanded(patch, lambda label: "P" if label == "G" else label)
-
-
-def weights_masked_like_columns(patch: Patch) -> None:
-    expanded(patch, lambda label: "V hop 0" if label == "W" else label)
-
-
-def pulls_shared_by_the_second_alone(patch: Patch) -> None:
-    expanded(patch, lambda label: None if label.startswith("A ") else label)
-
-
-def parts_sent_unmasked(patch: Patch) -> None:
-    expanded(patch, lambda label: None if label.startswith("r' ") else label)
-
-
-def one_mask_of_all_parts(patch: Patch) -> None:
-    expanded(patch, lambda label: "r' always" if label.startswith("r' ") else label)
+    return weaken
 
 
 @pytest.mark.parametrize(
     ("weaken", "words"),
     [
-        (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
-        (likenesses_masked_like_features, "masked shares 1 and 3 from holder2 to holder1"),
-        (weights_masked_like_columns, "masked shares 0 and 2 from holder2 to holder1"),
-        (parts_sent_unmasked, "the server's parts"),
-        (one_mask_of_all_parts, "parts from one to the next"),
+        # Features that are sent bare; likenesses masked like features, and weights like columns.
+        (relabelled("P", None), "masked-left from holder2 to holder1 beside"),
+        (relabelled("G", "P"), "masked shares 1 and 3 from holder2 to holder1"),
+        (relabelled("W", "V hop 0"), "masked shares 0 and 2 from holder2 to holder1"),
+        # The server's parts, bare and all under one mask.
+        (relabelled("r' .*", None), "the server's parts"),
+        (relabelled("r' .*", "r' always"), "parts from one to the next"),
     ],
 )
 @pytest.mark.parametrize("holders", [2, 3])
@@ -78,6 +62,6 @@ def test_a_weakened_copy_is_found(weaken: Callable[[Patch], Any], words: str, ho
 
 
 def test_shares_of_pulls_that_others_can_add_up_are_found(monkeypatch: Patch) -> None:
-    pulls_shared_by_the_second_alone(monkeypatch)
+    relabelled("A .*", None)(monkeypatch)  # the second alone has a share
     result = audit_holders("shared-linear", 3, victim=2)
     assert not result.holds and any("gradient-share from server" in note for note in result.notes), result.notes
