@@ -16,14 +16,14 @@ from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.effects import Checkpoint, Effect, Send
+from graphveil.federation.effects import Checkpoint, Effect
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.programs import traffic_of
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import holdings, setting_of
+from tests.federation.views import Recorder, holdings, setting_of
 
 N = 40
 MODES = ("individual", "paper", "shared-linear")
@@ -121,28 +121,19 @@ def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeyp
 
     monkeypatch.setattr(Publisher, "count", spent)
     setting, by_holder = federation(mode=mode, epsilon=8.0)
-    left: list[str] = []
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            left.append(effect.kind)
-
+    seen = Recorder()
     with pytest.raises(BudgetError, match="nothing is left"):
-        simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
-    assert left and not any(KINDS[kind].priced for kind in left)
+        simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=seen.watch)
+    assert seen.sent and not any(KINDS[send.kind].priced for _, send in seen.sent)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: str) -> None:
     """Without a name they could leave a second time with other data, see `session`."""
     setting, by_holder = federation(mode=mode, epsilon=8.0, epochs=2)
-    names: list[str] = []
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send) and effect.kind in ("embeddings", "noisy-share"):
-            names.append(effect.name)
-
-    simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch)
+    seen = Recorder()
+    simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=seen.watch)
+    names = [send.name for _, send in seen.sent if send.kind in ("embeddings", "noisy-share")]
     # The second of three is of validation rows too, under one name; in shared-linear both holders have the same.
     assert all(names) and len(names) == 8
     assert len(set(names)) == (3 if mode == "shared-linear" else 6)

@@ -73,8 +73,6 @@ def test_epsilon_is_of_a_publication_where_an_agreement_says_nothing_of_a_person
     assert 'unit = "person"' in person and parse_agreement(person.encode()).setting.person
     with pytest.raises(DataError, match="unit person in mode individual"):
         parse_agreement(person.replace('mode = "guesses"', 'mode = "individual"').encode())
-    with pytest.raises(DataError, match="unit is 'people'"):
-        parse_agreement(person.replace('"person"', '"people"').encode())
 
 
 def test_how_ids_are_compared_is_signed() -> None:

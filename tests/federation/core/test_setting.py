@@ -16,6 +16,8 @@ from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
 from graphveil.federation.modes import programs
 
 BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
+PERSON: dict[str, Any] = {"unit": "person", "mode": "guesses"}
+SHARES: dict[str, Any] = {"mode": "all-shares", "epsilon": math.inf}
 
 
 def setting(*members: Member, classes: int = 2, **options: Any) -> Setting:
@@ -51,6 +53,27 @@ def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...]
         ({"epsilon_y": -1.0}, "epsilon"),
         ({"epsilonx": 1.0}, "setting 'epsilonx' is not known; allowed: mode, "),
         ({"classes": 0}, "classes is 0; allowed: a whole number in 1..1000000"),
+        # With a person as the unit, or with shares of everything, there is less to choose from.
+        ({"unit": "person", "mode": "individual"}, "unit person in mode individual"),
+        ({"unit": "family"}, "unit is 'family'"),
+        ({"degree_bound": 6, "mode": "guesses"}, "with unit person"),
+        ({**PERSON, "epsilon": math.inf}, "protects nobody"),
+        ({**PERSON, "epsilon": 0.0}, "epsilon"),
+        ({**PERSON, "delta": 1e-300}, "delta"),
+        ({**PERSON, "delta": 1.0}, "delta"),
+        ({**PERSON, "degree_bound": -1}, "degree_bound is -1"),
+        ({**PERSON, "degree_bound": 10**6}, "degree_bound"),
+        (
+            {"mode": "all-shares"},
+            "epsilon 8 in mode all-shares, which publishes nothing with noise; allowed: inf; take",
+        ),
+        ({**SHARES, "layers": 2}, "layers is 2 in mode all-shares; allowed: 1"),
+        ({**SHARES, "aggregator": "gcn"}, "aggregator is gcn in mode all-shares; allowed: sage"),
+        ({**SHARES, "combine": "concat"}, "combine is concat in mode all-shares; allowed: mean"),
+        ({**SHARES, "republish": 2}, "republish is 2 in mode all-shares; allowed: 1"),
+        ({**SHARES, "bits": 17}, "bits is 17 in mode all-shares; allowed: 18"),
+        ({**SHARES, "shared_rate": 0.1}, "shared_rate is 0.1; allowed: on shares, a power of two"),
+        ({**SHARES, "shared_rate": math.inf}, "shared_rate is inf; allowed"),
     ],
 )
 def test_an_option_outside_its_range_is_refused_by_name(options: dict[str, Any], message: str) -> None:

@@ -17,18 +17,14 @@ from graphveil.federation.crypto.field import PRIME
 from graphveil.federation.crypto.psi import align
 from graphveil.federation.effects import PeerError, Receive, Roster, Send
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from tests.federation.views import altered
+from tests.federation.views import Recorder, altered
 
 
-def aligned(sets: dict[str, list[str]], sent: list[tuple[str, Send]] | None = None) -> dict[str, torch.Tensor]:
-    names = tuple(sets)
+def aligned(sets: dict[str, list[str]]) -> tuple[dict[str, torch.Tensor], list[tuple[str, Send]]]:
+    """The rows of each holder, and what was sent."""
+    names, seen = tuple(sets), Recorder()
     programs = {name: align(Roster(name, names), ids, randomness=SecureRandomness()) for name, ids in sets.items()}
-
-    def watch(name: str, effect: object) -> None:
-        if sent is not None and isinstance(effect, Send):
-            sent.append((name, effect))
-
-    return simulate(programs, watch=watch)[0]
+    return simulate(programs, watch=seen.watch)[0], seen.sent
 
 
 def message(points: bytes) -> torch.Tensor:
@@ -44,18 +40,18 @@ def people(first: int, last: int) -> list[str]:
 @pytest.mark.parametrize("holders", [2, 3, 5])
 def test_rows_of_the_common_ids_in_one_order(holders: int) -> None:
     sets = {f"h{number}": people(3 * number, 40 + number) for number in range(holders)}
-    rows = aligned(sets)
+    rows, _ = aligned(sets)
     orders = [[sets[name][row] for row in rows[name].tolist()] for name in sets]
     assert all(order == orders[0] for order in orders)
     assert set(orders[0]) == set.intersection(*map(set, sets.values()))
     assert orders[0] != sorted(orders[0])  # not the ids' own order, which would say something of who is missing
-    assert [sets["h0"][row] for row in aligned(sets)["h0"].tolist()] != orders[0]  # and another one in every run
+    assert [sets["h0"][row] for row in aligned(sets)[0]["h0"].tolist()] != orders[0]  # and another one in every run
 
 
 def test_nothing_of_the_ids_is_on_the_wire() -> None:
     """No id, hash of one or unblinded point is in what anybody sends, nor any point twice between two parties."""
-    sets, sent = {"a": people(0, 60), "b": people(30, 90), "c": people(20, 80)}, []
-    aligned(sets, sent)
+    sets = {"a": people(0, 60), "b": people(30, 90), "c": people(20, 80)}
+    _, sent = aligned(sets)
     wire = b"".join(effect.body.numpy().tobytes() for _, effect in sent)
     for text in set(itertools.chain(*sets.values())):
         raw = text.encode()
@@ -69,10 +65,8 @@ def test_nothing_of_the_ids_is_on_the_wire() -> None:
 
 
 def test_the_same_ids_blinded_anew_look_new() -> None:
-    sets, first, second = {"a": people(0, 20), "b": people(0, 20)}, [], []
-    aligned(sets, first)
-    aligned(sets, second)
-    seen = [{row for _, effect in sent for row in rows_of(effect.body)} for sent in (first, second)]
+    runs = (aligned({"a": people(0, 20), "b": people(0, 20)}) for _ in range(2))
+    seen = [{row for _, effect in sent for row in rows_of(effect.body)} for _, sent in runs]
     assert not seen[0] & seen[1]
 
 
@@ -101,16 +95,14 @@ def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(psi, "MAX_IDS", 3)
     with pytest.raises(InputError, match="at most 3"):
         next(align(Roster("a", ("a", "b")), people(0, 4), randomness=SecureRandomness()))
-    talk = align(Roster("a", ("a", "b")), people(0, 2), randomness=SecureRandomness())
-    assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
     with pytest.raises(PeerError, match="b: a set of 4 blinded ids"):
-        talk.send(torch.ones(4, 32, dtype=torch.uint8))
+        answered(torch.ones(4, 32, dtype=torch.uint8))
 
 
 def test_ids_that_unicode_holds_to_be_one_align() -> None:
     """Composed and decomposed accents look alike on every screen; capitals, spaces and zeros are left alone."""
     composed, decomposed = "caf\u00e9", "cafe\u0301"
-    rows = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
+    rows, _ = aligned({"a": [composed, "x"], "b": ["y", decomposed]})
     assert (rows["a"].tolist(), rows["b"].tolist()) == ([0], [1])
     with pytest.raises(DataError, match="equal under Unicode normalization"):
         next(align(Roster("a", ("a", "b")), [composed, decomposed], randomness=SecureRandomness()))
@@ -224,9 +216,9 @@ def test_powers_and_inverses_of_the_field() -> None:
 # ---- what no honest holder sends ----
 
 
-def answered(first: torch.Tensor, *, ids: int = 2) -> None:
+def answered(first: torch.Tensor) -> None:
     """Hand holder a, of two, this as the set of holder b."""
-    talk = align(Roster("a", ("a", "b")), people(0, ids), randomness=SecureRandomness())
+    talk = align(Roster("a", ("a", "b")), people(0, 2), randomness=SecureRandomness())
     assert isinstance(next(talk), Send) and isinstance(next(talk), Receive)
     talk.send(first)
 
@@ -266,14 +258,14 @@ def test_a_point_that_comes_twice_is_refused() -> None:
     def home() -> Any:
         talk = align(Roster("a", ("a", "b")), people(0, 2), randomness=SecureRandomness())
         next(talk), next(talk)
-        sent = talk.send(torch.cat([point, other]))
+        talk.send(torch.cat([point, other]))
         next(talk)
-        return talk, sent.body
+        return talk
 
-    talk, _ = home()
+    talk = home()
     with pytest.raises(PeerError, match="b: a blinded id appears twice"):
         talk.send(torch.cat([point, point]))
-    talk, _ = home()
+    talk = home()
     talk.send(torch.cat([point, other])), next(talk)
     with pytest.raises(PeerError, match="b: it returned other blinded ids than it was sent"):
         talk.send(torch.cat([point, point]))

@@ -13,10 +13,10 @@ from graphveil.errors import InputError
 from graphveil.federation import VFGNN
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.rows import Rows
-from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.ring import FRACTION_BITS
-from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
+from graphveil.federation.effects import Receive, Send
 from graphveil.federation.modes.all_shares import AllSharesHolder, network_of, train
 from graphveil.federation.modes.all_shares_parties import matrices_of
 from graphveil.federation.modes.holder import Holding
@@ -27,7 +27,7 @@ from graphveil.federation.simulation import head_of, simulate_training
 from graphveil.graphs import load_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.federated import Clear
-from tests.federation.views import holdings, setting_of
+from tests.federation.views import Recorder, holdings, setting_of
 
 N, UNIT = 40, 2.0**-FRACTION_BITS
 #: A cut is off by at most a unit, which later layers, the loss and steps pass on.
@@ -43,17 +43,13 @@ def federation(holders: int, **changes: Any) -> tuple[Setting, dict[str, Holding
 
 def on_shares(setting: Setting, by_holder: dict[str, Holding], noise: int) -> tuple[AllSharesHolder, list[State]]:
     """What the label holder has in the end, and what all shares of weights add up to after each round."""
-    states: dict[int, list[State]] = {}
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Checkpoint) and name != setting.server:
-            states.setdefault(effect.round, []).append(dict(effect.state()))
-
-    trained = simulate_training(setting, by_holder, randomness=SeededRandomness(noise), seed=5, watch=watch)
+    seen = Recorder()
+    trained = simulate_training(setting, by_holder, randomness=SeededRandomness(noise), seed=5, watch=seen.watch)
     result = trained.holders[setting.label_holder]
     assert isinstance(result, AllSharesHolder)
-    names = [name for name in states[0][0] if name.startswith("now/")]
-    sums = [{name: sum(each[name] for each in round) for name in names} for round in states.values()]
+    rounds = range(1 + max(round for _, round in seen.checkpoints))
+    states = [[seen.checkpoints[name, round] for name in setting.names] for round in rounds]
+    sums = [{key: sum(state[key] for state in each) for key in each[0] if key.startswith("now/")} for each in states]
     return result, sums
 
 
@@ -124,24 +120,6 @@ def test_z_goes_to_the_label_holder_alone_and_the_server_hears_rows_and_rounds()
     assert "the label holder" in model.guarantee.against.text and "labels" not in model.guarantee.sentence()[:60]
     assert not any("gradients" in fact.sentence for fact in model.guarantee.assumes)
     assert model.predict_proba().shape == (200, len(graph.schema.classes)) and model.ledger.spends == ()
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"epsilon": 4.0}, "epsilon 4 in mode all-shares, which publishes nothing with noise; allowed: inf; take"),
-        ({"layers": 2}, "layers is 2 in mode all-shares; allowed: 1"),
-        ({"aggregator": "gcn"}, "aggregator is gcn in mode all-shares; allowed: sage"),
-        ({"combine": "concat"}, "combine is concat in mode all-shares; allowed: mean"),
-        ({"republish": 2}, "republish is 2 in mode all-shares; allowed: 1"),
-        ({"bits": 17}, "bits is 17 in mode all-shares; allowed: 18"),
-        ({"shared_rate": 0.1}, "shared_rate is 0.1; allowed: on shares, a power of two"),
-        ({"shared_rate": math.inf}, "shared_rate is inf; allowed"),
-    ],
-)
-def test_what_it_has_no_arithmetic_for_is_refused(option: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        Setting.of((Member("a", 3, True), Member("b", 3)), 2, mode="all-shares", **option)
 
 
 def test_descent_that_leaves_the_polynomials_stops_with_a_word() -> None:

@@ -20,8 +20,8 @@ from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.local_network import guess_chances, guess_loss
-from graphveil.federation.simulation import Trained, simulate_training
+from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
+from graphveil.federation.simulation import simulate_training
 from graphveil.privacy import SeededRandomness
 from tests.federation.modes.test_private_network import CLASSES, N, head_of
 from tests.federation.modes.test_private_network import federation as people
@@ -30,18 +30,6 @@ from tests.federation.modes.test_private_network import federation as people
 def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
     plain = {"unit": "publication", "hops": 2, "epochs": 60, "learning_rate": 0.05, "epsilon": math.inf}
     return people(holders, **{**plain, **changes})
-
-
-def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding], list[tuple[str, Send]]]:
-    """A run with the content of all messages."""
-    setting, by_holder = federation(holders, **changes)
-    sent: list[tuple[str, Send]] = []
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            sent.append((name, effect))
-
-    return simulate_training(setting, by_holder, randomness=SeededRandomness(3), watch=watch), setting, by_holder, sent
 
 
 def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_the_same() -> None:
@@ -80,7 +68,8 @@ def test_reports_follow_the_law_that_they_are_paid_for() -> None:
 
 
 def test_one_publication_costs_epsilon_and_no_delta() -> None:
-    trained, setting, _, _ = run(epsilon=2.0, epochs=5)
+    setting, by_holder = federation(epsilon=2.0, epochs=5)
+    trained = simulate_training(setting, by_holder, randomness=SeededRandomness(3))
     assert (setting.publications, setting.rounds, setting.guessing.per_round) == (1, 2, 2.0)
     assert setting.guessing.keep == pytest.approx(math.exp(2) / (math.exp(2) + 2), rel=1e-12)
     assert trained.holders["h2"].publisher.spent == 2.0
@@ -130,10 +119,33 @@ def test_the_loss_of_guesses_is_their_likelihood() -> None:
     assert float(guess_loss(logits, guesses, chances)) == pytest.approx(want, rel=1e-5)
 
 
+@pytest.mark.parametrize("person", [39, 35])
+def test_who_neither_trains_nor_has_connections_moves_one_guess_alone(person: int) -> None:
+    """The unit that a guess is priced for: a mean or a length over all rows would carry a person into every guess."""
+    generator = torch.Generator().manual_seed(1)
+    rows, features = torch.arange(10), torch.rand(40, 5, generator=generator)
+    labels = torch.randint(0, CLASSES, (len(rows),), generator=generator)
+    ring = torch.stack([torch.arange(35), (torch.arange(35) + 1) % 35])  # the last five have no connections
+
+    def loss(logits: Tensor) -> Tensor:
+        return label_loss(logits[rows], labels, torch.eye(CLASSES))
+
+    def logits(features: Tensor) -> Tensor:
+        network = LocalNetwork(features, torch.cat([ring, ring.flip(0)], dim=1), CLASSES, hops=2)
+        train_local(network, rows, loss, epochs=5, rate=0.05, decay=0.0)
+        return network().detach()
+
+    changed = features.clone()
+    changed[person] = torch.tensor([9.0, 0.0, 0.0, 0.0, 0.0])
+    moved = (logits(changed) != logits(features)).any(dim=1)
+    assert moved.nonzero().flatten().tolist() == [person]
+    # Somebody who trains moves the weights, and with them every guess: another unit.
+    changed[0] = 1.0
+    assert bool((logits(changed) != logits(features)).any(dim=1)[1:].all())
+
+
 @pytest.mark.parametrize(("value", "kind"), [(CLASSES, "guesses"), (-1, "guesses"), (CLASSES, "training-labels")])
 def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
-    from graphveil.federation.modes.guesses import guessing_holder
-
     setting, by_holder = federation(epochs=1)
     head = head_of(by_holder)
     randomness, generator = SeededRandomness(1), torch.Generator()

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows
-from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.person import SHARE_OF_VOTES, PersonPrice
 from graphveil.federation.core.setting import Setting
@@ -107,16 +106,3 @@ def test_guarantee_ledger_and_messages_say_what_is_read() -> None:
     simulate_training(setting, by_holder, randomness=SeededRandomness(3))
     predictions = head_of(by_holder).predictions
     assert predictions is not None and predictions.shape == (N, CLASSES)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"unit": "publication"}, "with unit person"),
-        ({"degree_bound": -1}, "degree_bound is -1"),
-        ({"degree_bound": 10**6}, "degree_bound"),
-    ],
-)
-def test_a_bound_that_means_nothing_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        with_edges(**changes)
