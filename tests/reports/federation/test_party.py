@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,20 +15,26 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.errors import DataError
-from graphveil.federation.core.agreement import Agreement, Party
+from graphveil.errors import DataError, ModelFileError
+from graphveil.federation.core.agreement import Agreement, Party, read_agreement
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS, Entry, Transcript
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.federation.transport.session import Message
+from graphveil.files.serial import to_json
 from graphveil.privacy import SeededRandomness
+from graphveil.reports.base.parts import writing_part
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, by_kind, read_log
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.status import STATUS, StatusFile, read_status
-from tests.reports.federation.test_card import MEMBERS
+from graphveil.reports.rewrite import rewrite
+from tests.cli.conftest import Terminal, type_in  # noqa: F401
+from tests.reports.base.test_parts import accepted
+from tests.reports.federation.test_card import MEMBERS, party
 
 CLASSES = ("healthy", "=ill", "unknown")
 N = 12
@@ -259,3 +266,64 @@ def test_what_a_party_paid_for_lies_beside_a_folder_that_takes_nothing(tmp_path:
     assert answer["folder"] == str(tmp_path / "clinic-2") and len(messages) == 1
     names = {file.name for file in (tmp_path / "clinic-2").iterdir()}
     assert names >= {"outcome.json", "guarantee.json", "ledger.json"}
+
+
+# ---- files are checked against each other and against the agreement ----
+
+
+@pytest.fixture
+def party_folder(tmp_path: Path) -> Path:
+    """A finished party, with digests."""
+    folder = party(tmp_path / "run" / "clinic")
+    outcome = json.loads((folder / "outcome.json").read_text())
+    texts = {"outcome.json": to_json(outcome), "guarantee.json": to_json(outcome["guarantee"])}
+    with writing_part(folder, {**texts, "ledger.json": (folder / "ledger.json").read_text()}):
+        pass
+    return folder
+
+
+@pytest.mark.parametrize("name", ["outcome.json", "guarantee.json", "ledger.json"])
+def test_every_edited_field_is_refused(party_folder: Path, name: str) -> None:
+    check_party(party_folder)
+    assert accepted(party_folder, party_folder / name, check=check_party) == []
+    if name == "ledger.json":
+        rewrite(party_folder)
+        ledger = json.loads((party_folder / name).read_text())
+        (party_folder / name).write_text(json.dumps({**ledger, "spends": []}))
+        with pytest.raises(ModelFileError, match=r"ledger\.json: was changed since it was written"):
+            rewrite(party_folder)
+    (party_folder / name).unlink()
+    with pytest.raises(ModelFileError):
+        check_party(party_folder)
+
+
+def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal) -> None:  # noqa: F811
+    """What older versions wrote: epsilon, delta and which spends there must be follow from what all have signed."""
+    assert type_in("federation", "split", "social-200", "--out", "parts").code == 0
+    assert type_in("federation", "init", "--from", "parts", "--out", "fed", "--epsilon", 8).code == 0
+    folder = Path("fed/holder1")
+    setting = read_agreement(folder).setting
+    (folder / "ledger.json").write_text(to_json(ledger_of(setting, setting.publications).to_dict()))
+    guarantee = guarantee_of(setting).to_dict()
+    outcome = {"epsilon": 8.0, "guarantee": guarantee, "mode": setting.protocol.mode}
+    for name, content in (("guarantee.json", guarantee), ("outcome.json", outcome)):
+        (folder / name).write_text(to_json(content))
+    check_party(folder)
+    ledger = json.loads((folder / "ledger.json").read_text())
+    lower, lowered = {**guarantee, "epsilon": 0.001}, {**outcome, "epsilon": 0.001}
+    raised = {**ledger, "budget": [{**ledger["budget"][0], "epsilon": 9.0}, *ledger["budget"][1:]]}
+    for change in (
+        {"outcome": lowered},
+        {"guarantee": lower},
+        {"guarantee": lower, "outcome": {**lowered, "guarantee": lower}},
+        {"ledger": {**ledger, "spends": []}},
+        {"ledger": raised},
+    ):
+        forged = Path(shutil.copytree(folder, "forged"))
+        for name, content in change.items():
+            (forged / f"{name}.json").write_text(to_json(content))
+        with pytest.raises(ModelFileError):
+            check_party(forged)
+        answer = type_in("compare-runs", forged)
+        assert (answer.code, answer.out) == (2, "")
+        shutil.rmtree(forged)

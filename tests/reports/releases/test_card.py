@@ -26,13 +26,9 @@ def published(**settings: Any) -> Any:
     return with_statistics(out, kept_structure(graph, out))
 
 
-def card_of(graph: Any) -> str:
-    return pages(release_card.release_card(graph, Path("somewhere/out")))[MARKDOWN]
-
-
 def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
     graph = published(epsilon_y=1.0)
-    card = card_of(graph)
+    card = pages(release_card.release_card(graph, Path("somewhere/out")))[MARKDOWN]
     assert "VOID. This release protects nobody" in card
     for spend in graph.release.ledger.spends:
         assert f"| {spend.name} | {spend.unit} | {spend.mechanism} |" in card

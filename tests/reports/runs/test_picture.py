@@ -50,11 +50,6 @@ def trained(method: str) -> Result:
     )
 
 
-def other_people() -> Graph:
-    """The same public facts with other labels and features, and other edges."""
-    return graph_of(2)
-
-
 def written(method: str, path: Path) -> Path:
     run_folder.write_run(trained(method), path, options=OPTIONS, graph=graph_of(1))
     return path
@@ -104,7 +99,8 @@ def test_a_private_value_in_the_shared_page_is_found(method: str, tmp_path: Path
 @pytest.mark.parametrize("method", METHODS)
 def test_the_shared_copy_depends_on_nothing_private(method: str) -> None:
     model, kind = trained(method).model, METHODS[method][1]
-    true, other = graph_of(1), other_people()
+    # The same public facts with other labels and features, and other edges.
+    true, other = graph_of(1), graph_of(2)
     # A server that never met the truth keeps no picture of it.
     same = own(model, true, random_split(true, 0)) == shareable(model, true)
     assert same == (kind == "public" or method == "solitude")
