@@ -24,36 +24,25 @@ TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The maker's report of a run with rivals, attacks, a picture, and a name that fits no column."""
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages with a name or settings that fit no column.
+
+    The maker's report of a run with rivals, attacks and a picture; what is handed on of one; two runs under guarantees
+    with other units, one of them attacked; and a comparison.
+    """
     rich = made.beside_rivals()
     record = made.record(**{**rich, "controls": {**rich["controls"], LONG: made.interval(0.3)}})
-    file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page_html(record, made.attacks(), made.picture()))
-    return file
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("shared") / "report.html"
-    file.write_text(shared_html(About.of(made.record()), made.picture(own=False)))
-    return file
-
-
-@pytest.fixture(scope="module")
-def against(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs under guarantees with other units, one of them attacked, with settings that fit no column."""
-    other = made.record(**{**made.beside_rivals(), "settings": {"model": LONG, "epsilon_a": 4.0}})
-    file = tmp_path_factory.mktemp("against") / "against-other.html"
-    file.write_text(against_html(("mine", made.record(), {}), (LONG, other, made.attacks())))
-    return file
-
-
-@pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("comparison") / "table.html"
-    file.write_text(comparison_html(side_by_side()))
-    return file
+    other = made.record(**{**rich, "settings": {"model": LONG, "epsilon_a": 4.0}})
+    texts = {
+        "page": page_html(record, made.attacks(), made.picture()),
+        "shared": shared_html(About.of(made.record()), made.picture(own=False)),
+        "against": against_html(("mine", made.record(), {}), (LONG, other, made.attacks())),
+        "comparison": comparison_html(side_by_side()),
+    }
+    folder = tmp_path_factory.mktemp("pages")
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text)
+    return {name: folder / f"{name}.html" for name in texts}
 
 
 #: Page -> its tabs, and how many charts are drawn in one of them.
@@ -68,11 +57,11 @@ PAGES = {
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 @pytest.mark.parametrize("name", PAGES)
 def test_every_tab_fits_and_can_be_read(
-    browser: Browser, request: pytest.FixtureRequest, name: str, width: int, scheme: str
+    browser: Browser, files: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
     tabs, place, charts = PAGES[name]
     browser.complaints()
-    browser.show(request.getfixturevalue(name), width=width, scheme=scheme)
+    browser.show(files[name], width=width, scheme=scheme)
     assert tabs is None or browser.tabs() == tabs
     for tab in browser.tabs():
         browser.open_tab(tab)
@@ -113,7 +102,8 @@ def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None
     assert "https://example.invalid/x.png" in browser.requests()
 
 
-def test_nothing_leaves_the_page_and_nothing_complains(browser: Browser, page: Path, shared: Path) -> None:
+def test_nothing_leaves_the_page_and_nothing_complains(browser: Browser, files: dict[str, Path]) -> None:
+    page, shared = files["page"], files["shared"]
     browser.complaints()
     browser.requests()
     for file in (page, shared):
@@ -127,9 +117,9 @@ def test_nothing_leaves_the_page_and_nothing_complains(browser: Browser, page: P
     assert all("Content Security Policy" in line for line in blocked)
 
 
-def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> None:
+def test_the_keyboard_reaches_every_control(browser: Browser, files: dict[str, Path]) -> None:
     visible = "(e => e.tabIndex >= 0 && e.checkVisibility() && e.getClientRects().length)"
-    browser.show(page)
+    browser.show(files["page"])
     for number in range(len(TABS)):
         wanted = browser.ask(
             "window.met = new Set(); document.addEventListener('focusin', e => window.met.add(e.target)); return "
@@ -148,7 +138,8 @@ def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> Non
         assert browser.ask("return document.activeElement.textContent") == TABS[(number + 1) % len(TABS)]
 
 
-def test_paper_and_readers_without_scripts_get_everything(browser: Browser, page: Path) -> None:
+def test_paper_and_readers_without_scripts_get_everything(browser: Browser, files: dict[str, Path]) -> None:
+    page = files["page"]
     visible = (
         "return [...document.querySelectorAll('section')].map(s => [s.id, s.checkVisibility(), "
         "[...s.querySelectorAll('.still')].every(p => p.checkVisibility() && p.getBoundingClientRect().height > 50), "

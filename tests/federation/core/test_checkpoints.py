@@ -135,9 +135,6 @@ def test_later_rounds_are_forgotten_and_publications_are_not(tmp_path: Path) -> 
     assert store.rounds() == [] and store.published() == 3
     (file,) = (tmp_path / "c").glob("*.published")
     assert file.stat().st_mode & 0o777 == 0o600
-    file.write_text("x")
-    with pytest.raises(ModelFileError, match="does not name a round"):
-        store.published()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +158,7 @@ def test_a_round_whose_seal_fits_and_whose_content_does_not_is_refused_by_name(
         store.load(1)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"-1 rows", b"1_0", b"9" * 5000, "٣".encode()])
+@pytest.mark.parametrize("content", [b"", b"x", b"\xff\xfe", b"-1 rows", b"1_0", b"9" * 5000, "٣".encode()])
 def test_a_damaged_note_of_what_was_published_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
     """Taken for round 0 it would allow a second publication."""
     store = Checkpoints(tmp_path / "c", RUN)

@@ -126,11 +126,6 @@ def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
     assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)
 
 
-def test_a_folder_where_nothing_ran_has_no_status(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no run has started here"):
-        read_status(tmp_path)
-
-
 def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: Path) -> None:
     """Row i of all parties is row order[i] of the holder's own folder."""
     finished(tmp_path / "clinic")
@@ -244,16 +239,12 @@ def test_a_refusal_stays_readable_beside_what_was_spent(tmp_path: Path) -> None:
     ],
 )
 def test_a_status_that_nobody_wrote_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="no run has started here"):
+        read_status(tmp_path)
     status(tmp_path).write("running", 3, 2.5)
     whole = read_status(tmp_path)
-    (tmp_path / STATUS).write_text(json.dumps({**whole, **change}))
-    with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
-        read_status(tmp_path)
-    (tmp_path / STATUS).write_text("[]")
-    with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
-        read_status(tmp_path)
-    for name in change:
-        (tmp_path / STATUS).write_text(json.dumps({key: value for key, value in whole.items() if key != name}))
+    for content in ({**whole, **change}, [], {key: value for key, value in whole.items() if key not in change}):
+        (tmp_path / STATUS).write_text(json.dumps(content))
         with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
             read_status(tmp_path)
 
