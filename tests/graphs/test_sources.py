@@ -127,9 +127,9 @@ def test_a_list_of_edges(tmp_path: Path, name: str, text: str) -> None:
     assert facts.directed is None and "ids alone" in facts.notes[-1]
 
 
-def saved(path: Path, *, binary: bool = False) -> Path:
+def saved(path: Path) -> Path:
     x = torch.tensor([[0.25, 1.0], [0.5, 0.0], [1.0, 0.0]])
-    data = Data(x=x > 0.3 if binary else x, edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([1, 0, -1]))
+    data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([1, 0, -1]))
     data.update({"train_mask": torch.tensor([True, False, False]), "test_mask": torch.tensor([False, True, False])})
     data.pos = torch.ones(3, 2)
     parts = {name: part.contiguous() for name, part in data.to_dict().items() if hasattr(part, "contiguous")}
