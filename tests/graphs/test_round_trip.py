@@ -73,18 +73,6 @@ def test_several_labels_a_node_survive_the_round_trip(tmp_path, format):
             load_graph(tmp_path / "graph")
 
 
-def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
-    import polars
-
-    def broken(self, *arguments, **options):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(polars.DataFrame, "write_csv", broken)
-    with pytest.raises(OSError, match="disk full"):
-        write_folder(tiny_graph(), tmp_path / "graph")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "options, fields, message",
     [

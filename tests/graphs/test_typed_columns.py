@@ -79,8 +79,6 @@ def test_a_cell_that_holds_something_else_is_refused(tmp_path: Path, row: str, m
         ("columns = 3", "columns is 3"),
         ("[columns]", "columns is {}"),
         ("[columns]\nage = { number = [1, 0] }", r"'age': number is \(1, 0\)"),
-        ('[columns]\nage = { category = ["a"] }', "'age': category is"),
-        ('[columns]\nage = { tags = ["a"], most = 2 }', "'age': most is 2"),
         ('range = [0, 1]\n[columns]\nage = "yes-no"', "columns and range are both declared"),
         ('features = ["age"]\n[columns]\nage = "yes-no"', "columns and features are both declared"),
         ('dimension = 1\n[columns]\nage = "yes-no"', "columns and dimension are both declared"),
