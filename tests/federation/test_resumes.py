@@ -97,7 +97,10 @@ def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str
     """
     states = after(1)
     states[who][key] = states[who][key] + 1
-    difference, noise = _openings(states, monkeypatch)
+    other = again(states, monkeypatch)
+    assert not names_of(other)[0] & names_of(first())[1]
+    difference = _z(states) - _z(after(1))
+    noise = opened(other, 0, states) - opened(first(), 1, after(1)) - difference
     assert float(noise.double().abs().median()) > 2.0**36  # sigma is some 3 C, and a row of z at most C
     if key == "z":
         monkeypatch.setattr(linear.Commitment, "to", lambda me, share: bytes(32))
@@ -105,14 +108,6 @@ def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str
         weak = again(states, monkeypatch, seed=6)
         change = opened(weak, 0, states) - opened(plain, 0, after(1))
         assert torch.equal(change, difference)
-
-
-def _openings(states: States, patch: Patch) -> tuple[Tensor, Tensor]:
-    """z of changed states less z, and what else the two openings of round 2 differ by."""
-    other = again(states, patch)
-    assert not names_of(other)[0] & names_of(first())[1]
-    before, now = _z(after(1)), _z(states)
-    return now - before, (opened(other, 0, states) - opened(first(), 1, after(1))) - (now - before)
 
 
 def _z(states: Mapping[str, Mapping[str, Tensor]]) -> Tensor:

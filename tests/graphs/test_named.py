@@ -163,21 +163,16 @@ def test_pickles_that_are_not_the_published_ones_are_never_opened(tmp_path):
     folder = tmp_path / "pyg/Planetoid/Cora/raw"
     folder.mkdir(parents=True)
     left = tmp_path / "was opened"
+
+    class Opened:
+        def __reduce__(self):
+            return Path.touch, (left,)
+
     for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"):
-        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Opened(left)))
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Opened()))
     with pytest.raises(DataError, match="the files of 'cora' are not the published ones"):
         load_graph("cora", tmp_path)
     assert not left.exists()
-
-
-class Opened:
-    """Leaves a file when it is unpickled."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __reduce__(self):
-        return Path.touch, (self.file,)
 
 
 @pytest.mark.parametrize(

@@ -227,10 +227,8 @@ def encoded(*numbers: int) -> torch.Tensor:
     return message(b"".join(number.to_bytes(32, "little") for number in numbers))
 
 
-def the_twist() -> int:
-    return next(u for u in range(2, 100) if not sides(u.to_bytes(32, "little"))[0])
-
-
+#: u of a point of the twist.
+TWIST = next(u for u in range(2, 100) if not sides(u.to_bytes(32, "little"))[0])
 #: u of the points of order 1, 2, 4 and 8 of curve and twist.
 SMALL = [
     0,
@@ -241,7 +239,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("u", [*SMALL, *(PRIME + u for u in (0, 1, 9)), 9 + 2**255, the_twist()])
+@pytest.mark.parametrize("u", [*SMALL, *(PRIME + u for u in (0, 1, 9)), 9 + 2**255, TWIST])
 def test_points_of_small_order_of_the_twist_or_written_in_another_way_are_refused(u: int) -> None:
     """The first would send back a constant whatever the secret; one point in two writings would count as two ids."""
     honest = int.from_bytes(psi.hashed([b"y"]), "little")
