@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,7 @@ Edges = Sequence[tuple[object, object]]
 
 
 def musae_files(
-    path: Path,
-    prefix: str,
-    ends: tuple[str, str],
-    label: str,
-    edges: Iterable[tuple[object, object]],
-    features: object,
-    labels: Iterable[object],
+    path: Path, prefix: str, ends: tuple[str, str], label: str, edges: Edges, features: object, labels: Sequence[object]
 ) -> Path:
     """Three files in the published format of Facebook Page-Page and LastFM Asia."""
     path.mkdir(parents=True, exist_ok=True)
@@ -46,10 +40,11 @@ def facebook(
     return root
 
 
-def lastfm(root: Path, labels: Sequence[int], edges: Edges = ((0, 1), (1, 2), (2, 3)), features: object = None) -> Path:
+def lastfm(root: Path, labels: Sequence[int], features: object = None) -> Path:
     """LastFM Asia: as many nodes as labels; damaged where the arguments are."""
     features = {"0": [7841], "1": [0], "3": [3]} if features is None else features
     folder = root / "musae/lastfm_asia"
+    edges = ((0, 1), (1, 2), (2, 3))
     musae_files(folder, "lastfm_asia", ("node_1", "node_2"), "target", edges, features, labels)
     return root
 
@@ -75,12 +70,12 @@ def dblp(root: Path, width: int = 1639, labels: tuple[int, ...] = (0, 3, 1)) -> 
     return root
 
 
-def citeseer(root: Path, labels: tuple[int, ...] = (5, 0, 1, 2, 3)) -> Path:
+def citeseer(root: Path) -> Path:
     """CiteSeer with five nodes in two components; the file."""
     values = np.zeros((5, 3703), dtype=np.float32)
     values[1, 7], values[3, 0], values[4, -1] = 1.0, 1.0, 1.0
     file = root / "pyg/CitationFull-LCC/citeseer/raw/citeseer.npz"
-    arrays(file, values, [(0, 2), (1, 4), (3, 4), (3, 3)], labels)
+    arrays(file, values, [(0, 2), (1, 4), (3, 4), (3, 3)], (5, 0, 1, 2, 3))
     return file
 
 
@@ -116,14 +111,14 @@ def university(root: Path, fields: Sequence[Sequence[int]], stem: str = "Made1")
     return root
 
 
-def saint(root: Path, kind: type = np.float64) -> Path:
+def saint(root: Path) -> Path:
     """PPI in GraphSAINT's layout, four nodes; the folder."""
     folder = root / "pyg/PPI-GraphSAINT/raw"
     folder.mkdir(parents=True)
     ends = ([0, 1, 1, 2, 2], [1, 0, 2, 1, 2])
     rows = csr_matrix((np.ones(5), ends), shape=(4, 4))
     np.savez(folder / "adj_full.npz", data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape)
-    np.save(folder / "feats.npy", np.eye(4, 50).astype(kind))
+    np.save(folder / "feats.npy", np.eye(4, 50))
     labels = np.eye(4, 121, dtype=int)
     (folder / "class_map.json").write_text(json.dumps({str(node): row.tolist() for node, row in enumerate(labels)}))
     (folder / "role.json").write_text(json.dumps({"tr": [0, 1], "va": [3], "te": [2]}))
