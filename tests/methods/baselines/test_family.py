@@ -262,5 +262,3 @@ def test_kinds_differ_and_a_saved_model_keeps_its_own(tmp_path: Path) -> None:
 def test_what_stands_in_for_nothing_is_refused() -> None:
     with pytest.raises(InputError, match=r"beside features.*epsilon_x=none"):
         LPGNN(epsilon_x=1.0, epsilon_y=1.0, stand_in="ones")
-    with pytest.raises(InputError, match=r"stand_in is 'one'; allowed: normal, uniform, ones, degree"):
-        LPGNN(epsilon_x=None, epsilon_y=1.0, stand_in="one")

@@ -64,8 +64,6 @@ def test_other_mechanisms_and_noisy_features_are_refused() -> None:
         out = released(graph, 3.0, **{"edges": "edge-rand", **settings})
         with pytest.raises(InputError, match="edge-rand and lap-graph alone"):
             weighted_topology(out, split, domain_of(out))
-    with pytest.raises(InputError, match="weights is 'some'; allowed: none, posterior"):
-        HeteroRR(epsilon_x=1.0, epsilon_a=1.0, weights="some")
 
 
 @pytest.mark.slow  # trainings

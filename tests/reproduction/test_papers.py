@@ -1,13 +1,14 @@
-"""HeteroRR's curves as rows, and the t-tests that its text reports."""
+"""HeteroRR's curves as rows, and the t-tests that its text reports; Solitude's prices and label rates."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 from scipy import stats
 
-from graphveil.graphs import social_graph
+from graphveil.graphs import random_split, shares_of, social_graph
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import runner, table
@@ -75,3 +76,31 @@ def test_a_share_of_edges_is_drawn_anew_for_each_split_and_kept_in_the_file() ->
     run = runner.trainer(noise=SeededRandomness)(published, graph, 0)
     assert run.price.epsilon == 1.0 and published.to_dict()["private_share"] == 0.3
     assert "private_share" not in Entry("a", "cora", "gcn").to_dict()
+
+
+# ---- Solitude's figures: the three ways to read its reports, and its label rates ----
+
+
+def entry(table: str, data: str, row: str) -> Entry:
+    """The one figure of a table."""
+    return next(each for each in EXHIBITS[f"solitude-{table}"].entries if (each.data, each.row) == (data, row))
+
+
+def test_a_relationship_costs_twice_what_the_paper_says() -> None:
+    """Run for real, on few people: the price comes from the accountant and not from the catalogue."""
+    graph = social_graph(80, average_degree=6, dimension=20, classes=3, seed=2)
+    published = entry("table3", "cora", "gcn base eps_a=7")
+    short = replace(published, data="social-80", settings={**published.settings, "epochs": 2})
+    run = runner.trainer(noise=SeededRandomness)(short, graph, 0)
+    assert run.price.relationship == 14.0 and published.claimed == "1 + 7 a list"
+
+
+def test_label_rates_leave_validation_and_test_nodes_as_they_are() -> None:
+    graph = social_graph(400, seed=1)
+    sizes = []
+    for published in EXHIBITS["solitude-figure5"].entries:
+        if published.data == "cora" and published.row.startswith("gcn"):
+            split = random_split(graph, 3, shares_of(published.split))
+            sizes.append((int(split.train.sum()), int(split.val.sum()), int(split.test.sum())))
+    assert sizes == [(4 * rate, 100, 100) for rate in (1, 5, 10, 20, 30, 40, 50)]
+    assert {published.settings["epsilon_a"] for published in EXHIBITS["solitude-figure5"].entries} == {8.0, 8.7}
