@@ -11,7 +11,7 @@ from torch import Tensor
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows
 from graphveil.graphs import Split, make_graph, normalise_edges, random_split
 from graphveil.graphs.value.features import compact_dense, features_tensor
-from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
+from graphveil.methods import GAP, METHODS, ProGAP
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.methods.links_made import Sealed as Unreadable
@@ -28,12 +28,17 @@ def split_of(start: Any) -> Split:
     return random_split(start, 0)
 
 
-def fit(name: str, start: Any = None, *, noise: int = 1, **settings: Any) -> Any:
+def quick(name: str, **settings: Any) -> dict[str, Any]:
+    """Settings with which a method takes little time."""
+    fast = {key: value for key, value in FAST.items() if key in METHODS[name].options}
+    return {"epsilon": 2.0, **fast, **settings}
+
+
+def fit(name: str, start: Any = None, *, draws: int = 1, **settings: Any) -> Any:
     """A method fitted on the small graph, in little time."""
     start = graph() if start is None else start
-    kind: Any = {**KINDS, "dp-mlp": DPMLP, "node-sums": NodeSums}[name]
-    method = kind(**{**FAST, "epsilon": 2.0, **settings})
-    return method.fit(start, split=split_of(start), randomness=SeededRandomness(noise))
+    method = METHODS[name].load_class()(**quick(name, **settings))
+    return method.fit(start, split=split_of(start), randomness=SeededRandomness(draws))
 
 
 def with_edges(start: Any, pairs: Tensor) -> Any:

@@ -13,7 +13,7 @@ import torch
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
-from graphveil.methods import GAP, load_method
+from graphveil.methods import load_method
 from graphveil.methods.curator.stages import recipe as room
 from graphveil.methods.registry import plan
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, pipeline_epsilon
@@ -106,15 +106,20 @@ def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
     assert float(abs(moved.data).max()) * 2.0**-rows.weight_bits <= sums.w_max == 1.0
 
 
-def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(InputError, match=r"weights is attention with unit node: .*; allowed: uniform, similarity"):
-        GAP(epsilon=1.0, unit="node", **OWN)
-    with pytest.raises(InputError, match=r"hops=1"):
-        GAP(epsilon=1.0, weights="attention", hops=2)
-    with pytest.raises(InputError, match="weights is attention with progap"):
-        cm.KINDS["progap"](epsilon=1.0, weights="attention", hops=1)
-    with pytest.raises(InputError, match="priced for one edge"):
-        GAP(epsilon=1.0, unit="k-edges", relationships=3, **OWN)
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        ("gap", {**OWN, "unit": "node"}, r"weights is attention with unit node: .*; allowed: uniform, similarity"),
+        ("gap", {**OWN, "hops": 2}, "hops=1"),
+        ("progap", {"weights": "attention", "hops": 1}, "weights is attention with progap"),
+        ("gap", {**OWN, "unit": "k-edges", "relationships": 3}, "priced for one edge"),
+        ("gap", {"unit": "node", "weights": "learned"}, r"weights is learned with unit node: .*; allowed: uniform"),
+        ("gap", {"queries": 1, "weights": "learned"}, "labels of another graph are not read; allowed: queries=0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(name: str, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        cm.KINDS[name](epsilon=1.0, **settings)
 
 
 def test_it_is_saved_and_a_query_reads_a_sum_alone(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,11 +199,7 @@ def test_they_are_learned_from_training_labels_alone() -> None:
     assert torch.equal(cm.fit("gap", other, weights="learned").predict_proba(), method.predict_proba())
 
 
-def test_private_labels_and_other_graphs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"weights is learned with unit node: .*; allowed: uniform"):
-        GAP(epsilon=1.0, unit="node", weights="learned")
-    with pytest.raises(InputError, match="labels of another graph are not read; allowed: queries=0"):
-        GAP(epsilon=1.0, queries=1, weights="learned")
+def test_other_graphs_are_refused() -> None:
     public = cm.fit("gap", epsilon=float("inf"), weights="learned")
     other = made.changed(cm.graph(seed=2), name="elsewhere")
     with pytest.raises(InputError, match="predict: weights learned from labels exist for the training graph only"):

@@ -118,29 +118,19 @@ def test_a_search_is_refused_with_the_accounted_way(name: str, search: Any) -> N
     assert method.ledger.spends == () and not method.fitted
 
 
-@pytest.mark.parametrize("given", [None, "y"])
-def test_cross_validation_asks_nobody(given: str | None) -> None:
+def test_cross_validation_asks_nobody() -> None:
     """Of rows the estimator says why not; of a graph scikit-learn cuts no folds."""
     method, graph = BUILT["lpgnn"](), made.graph()
-    rows = {"X": graph} if given is None else {"X": graph.x.to_dense().numpy(), "y": graph.y.numpy()}
-    refusal = (
-        (KeyError, r"\d") if given is None else (InputError, r"fit: .* with labels apart.*repeats=5.*`graphveil tune`")
-    )
+    rows = {"X": graph.x.to_dense().numpy(), "y": graph.y.numpy()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
         for validate in (cross_val_score, cross_validate, cross_val_predict):
             options = {} if validate is cross_val_predict else {"error_score": "raise"}
-            with pytest.raises(refusal[0], match=refusal[1]):
+            with pytest.raises(KeyError, match=r"\d"):
+                validate(method, graph, cv=2, **options)
+            with pytest.raises(InputError, match=r"fit: .* with labels apart.*repeats=5.*`graphveil tune`"):
                 validate(method, **rows, cv=2, **options)
     assert method.ledger.spends == () and not method.fitted
-
-
-def test_labels_beside_a_graph_are_refused_before_anything_is_paid() -> None:
-    method, graph = BUILT["lpgnn"](), made.graph()
-    with pytest.raises(InputError, match="labels apart"):
-        method.fit(graph, graph.y)
-    assert method.ledger.spends == ()
-    assert method.fit(graph, None, randomness=SeededRandomness(1)) is method
 
 
 def test_a_run_with_controls_leaves_its_lift() -> None:

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.aggregation import build_inputs
+from graphveil.graphs import social_graph
+from graphveil.methods.base.network.features import unit_rows
 from graphveil.models.labels.label_prior import Channel
 from graphveil.models.labels.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
@@ -87,9 +89,6 @@ def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> Non
 
 
 def test_features_stay_sparse() -> None:
-    from graphveil.graphs import social_graph
-    from graphveil.methods.base.network.features import unit_rows
-
     graph = social_graph(600, 6, 8_000, 3, apps=5, seed=1)
     rows = unit_rows(graph.x, "cpu")
     with LargestTensor() as watch:

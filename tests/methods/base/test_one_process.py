@@ -17,22 +17,9 @@ import pytest
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, social_graph
 from graphveil.methods import LPGNN, ClassSums, load_method
-from graphveil.methods.base.people.account import Account
-from graphveil.privacy import Ledger, SecureRandomness, Spend
-from graphveil.privacy.ledger_file import LedgerFile
+from graphveil.privacy import Ledger, SecureRandomness
+from tests.methods.base.test_account_order import Sent, account, on_disk, spend, unread
 from tests.waiting import in_threads
-
-
-def spend() -> Spend:
-    return Spend("reports", "features", "multi-bit", {"dimension": 3}, 1.0)
-
-
-def account() -> Account:
-    return Account(Ledger.open({"features": (1.0, 0.0)}))
-
-
-def unread() -> None:
-    raise AssertionError("private data was read")
 
 
 def test_a_pickled_account_pays_for_nothing_and_a_copy_is_the_account() -> None:
@@ -48,7 +35,7 @@ def test_a_pickled_account_pays_for_nothing_and_a_copy_is_the_account() -> None:
 
 def test_a_pickled_account_knows_what_was_paid() -> None:
     payer = account()
-    payer.collect([spend()], lambda: _Sent("a"))
+    payer.collect([spend()], lambda: Sent("a"))
     again = pickle.loads(pickle.dumps(payer))
     again.recognise("a", [spend()])
     assert again.ledger == payer.ledger
@@ -57,7 +44,7 @@ def test_a_pickled_account_knows_what_was_paid() -> None:
 
 
 def test_a_ledger_on_disk_serves_every_process(tmp_path: Path) -> None:
-    payer = Account(LedgerFile(tmp_path / "ledger.json").open(account().ledger))
+    payer = on_disk(tmp_path)
     pickle.loads(pickle.dumps(payer)).pay(spend())
     with pytest.raises(BudgetError, match="spent already"):
         payer.buy([spend()], unread)
@@ -126,8 +113,3 @@ def test_whoever_loads_a_model_shares_its_ledger(
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     return social_graph(80, average_degree=4, dimension=24, classes=3, seed=1)
-
-
-class _Sent:
-    def __init__(self, digest: str) -> None:
-        self.digest = digest

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from graphveil.aggregation import CountedSum
-from graphveil.methods import ClassSums
 from graphveil.methods.curator.evidence import (
     LEAST_EXPLAINED,
     FeatureEvidence,
@@ -27,16 +25,6 @@ from graphveil.methods.registry import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
-FAST: dict[str, Any] = {"epochs": 6, "hidden": 4}
-
-
-def fit(start: Any = None, *, draws: int = 1, **settings: Any) -> ClassSums:
-    """A method fitted on the small graph, in little time."""
-    start = cm.graph() if start is None else start
-    return ClassSums(**{**FAST, "epsilon": 2.0, **settings}).fit(
-        start, split=cm.split_of(start), randomness=SeededRandomness(draws)
-    )
-
 
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize("unit", ["edge", "directed-edge"])
@@ -47,9 +35,9 @@ def test_replay_of_counts_on_a_neighbour_changes_nothing_but_them(
     """Items 2, 3, 4, as it is by default: an edge moves the counts of its ends by a message each, of L1 length 1."""
     replay = cm.Replay(monkeypatch, CountedSum)
     start = cm.graph()
-    first = fit(start, unit=unit)
+    first = cm.fit("class-sums", start, unit=unit)
     before = replay.again()
-    second = fit(cm.toggled(start, {pair}), unit=unit)
+    second = cm.fit("class-sums", cm.toggled(start, {pair}), unit=unit)
     assert torch.equal(first.predict_proba(), second.predict_proba())
     assert (first.history, first.ledger, first.guarantee) == (second.history, second.ledger, second.guarantee)
     ((sums, rows, x, _),), ((sums2, rows2, x2, _),) = before, replay.calls
@@ -91,21 +79,19 @@ def test_exact_sums_count_neighbours_by_class() -> None:
     split = cm.split_of(start)
     labels = torch.where(split.train | split.val, start.y, -1)
     for law, names in (("geometric", torch.eye(3)), ("normal", corners(3))):
-        method, expected = fit(epsilon=math.inf, noise=law), torch.zeros(60, 3)
+        method, expected = cm.fit("class-sums", epsilon=math.inf, noise=law), torch.zeros(60, 3)
         for sender, receiver in start.edge_index.T.tolist():
             if labels[sender] >= 0:
                 expected[receiver] += names[labels[sender]]
-        assert method.published is not None
         assert torch.allclose(method.published.sums, expected, atol=0.02)
 
 
 def test_a_plan_and_the_control_read_no_edge() -> None:
     start = cm.graph()
     promised = plan("class-sums", cm.Edgeless(start), {"epsilon": 2.0})
-    method = fit()
+    method = cm.fit("class-sums")
     CURATOR.controls(method, cm.Edgeless(start), cm.split_of(start), randomness=SeededRandomness(1))["no-edges"]()
-    assert promised.figures is not None and method.published is not None
-    assert promised.figures.noise == method.published.noise
+    assert promised.figures is not None and promised.figures.noise == method.published.noise
     assert promised.guarantee.epsilon == method.guarantee.epsilon == 2.0
     assert promised.guarantee.unit == method.guarantee.unit
 

@@ -293,7 +293,7 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
 def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest() -> None:
     """At small epsilon: its weights are those of a formula, whatever the labels, and nobody pays for them."""
     settings: dict[str, Any] = {"degree_bound": 90, "batch": 1000, "steps": 2}
-    first, other = (cm.fit("node-sums", **settings, noise=noise) for noise in (1, 2))
+    first, other = (cm.fit("node-sums", **settings, draws=draws) for draws in (1, 2))
     noise, weight = first.result.noise, first.result.networks[1].head.weight
     assert list(noise.multipliers) == ["network0"]
     descent, hops = Descent(steps=2, rate=1.0, name="network0"), Hops(count=1, sensitivity=90**0.5)
