@@ -29,17 +29,12 @@ from graphveil.runtime.progress import Progress
 from tests.methods.advise.made import parts, sealed
 
 
-def sealed_worlds(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int = 0) -> tuple[World, ...]:
-    """The worlds of a graph, of which the hidden parts fail when they are read."""
-    closed = sealed(graph, *hidden)
-    return tuple(worlds_of(closed, facts_of(closed, hidden, degree), seed=seed))
-
-
 def test_public_features_and_labels_stay_with_their_people_in_a_sample() -> None:
     graph = parts("edges", nodes=2400)
     numbered = replace(graph, x=np.arange(2400, dtype=np.float32)[:, None].repeat(12, axis=1))
     numbered = replace(numbered, schema=replace(graph.schema, high=2400.0))
-    for world in sealed_worlds(numbered, "edges", degree=6.0):
+    closed = sealed(numbered, "edges")
+    for world in worlds_of(closed, facts_of(closed, ("edges",), 6.0), seed=0):
         people = world.graph.x.numpy()[:, 0].astype(int)
         assert len(set(people)) == 1500
         assert np.array_equal(world.graph.y.numpy(), graph.y[people])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,13 +83,8 @@ def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
 # ---- what an epsilon buys in neighbour lists, from public facts alone ----
 
 
-SCHEMA = links_made.graph().schema
-DIRECTED_OF_PLAN = replace(SCHEMA, directed=True)
-
-
-def plan(epsilon: float, mode: str | None = None, nodes: int = 2708, **options: Any) -> LinkPlan:
-    schema = DIRECTED_OF_PLAN if mode == "directed" else SCHEMA
-    figures = link_plan(LinkPrivacy(epsilon, mode, **options), schema, nodes)
+def plan(epsilon: float, mode: str, nodes: int = 2708, **options: Any) -> LinkPlan:
+    figures = link_plan(LinkPrivacy(epsilon, mode, **options), MODES[mode], nodes)
     assert figures is not None
     return figures
 
@@ -131,8 +125,8 @@ def test_regimes_begin_where_the_plan_says(mode: str, mechanism: str) -> None:
 
 
 def test_public_links_have_no_plan_and_wrong_modes_are_refused() -> None:
-    assert link_plan(LinkPrivacy(math.inf), SCHEMA, 100) is None
+    assert link_plan(LinkPrivacy(math.inf), UNDIRECTED, 100) is None
     with pytest.raises(InputError, match="mode directed for a graph whose links are undirected; allowed: lower, both"):
-        link_plan(LinkPrivacy(1.0, "directed"), SCHEMA, 100)
+        link_plan(LinkPrivacy(1.0, "directed"), UNDIRECTED, 100)
     with pytest.raises(InputError, match="mode both for a graph whose links are directed; allowed: directed"):
-        link_plan(LinkPrivacy(1.0, "both"), DIRECTED_OF_PLAN, 100)
+        link_plan(LinkPrivacy(1.0, "both"), DIRECTED, 100)

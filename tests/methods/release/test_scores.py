@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from graphveil.aggregation import quantise
 from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.files.reading import read_scores
 from graphveil.methods import HeteroRR, load_method
@@ -46,20 +48,27 @@ def test_sensitivity_is_the_mean_change_by_masking() -> None:
     rows = torch.tensor([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
     masked = torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])
     assert sensitivity(rows, masked).tolist() == [0.25, 0.0, 0.75]
-    with pytest.raises(InputError, match="sum above 0"):
-        sensitivity(rows, rows)
 
 
-def test_private_features_give_no_scores_for_nothing() -> None:
-    graph = made.graph(20)
-    with pytest.raises(InputError, match="private features must be paid for"):
-        public_part(graph, None)
-    for share, message in ((0, "nobody"), (1, "everybody")):
-        mask = torch.full((60,), bool(share))
-        with pytest.raises(InputError, match=message):
-            public_part(graph, mask)
-    with pytest.raises(InputError, match="not a mask"):
-        public_part(graph, torch.ones(5, dtype=torch.bool))
+EVERYBODY = torch.ones(60, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: public_part(made.graph(20), None), "private features must be paid for"),
+        (lambda: public_part(made.graph(20), ~EVERYBODY), "nobody"),
+        (lambda: public_part(made.graph(20), EVERYBODY), "everybody"),
+        (lambda: public_part(made.graph(20), EVERYBODY[:5]), "not a mask"),
+        (lambda: sensitivity(torch.ones(2, 3), torch.ones(2, 3)), "sum above 0"),
+        (lambda: Scores((0.5, 0.5), ESTIMATED, "free"), "a price belongs to an estimate"),
+        (lambda: Scores((1.0, 1.0), PUBLIC, "too much"), "add up to 2"),
+    ],
+)
+def test_private_features_give_no_scores_for_nothing(call: Callable[[], object], says: str) -> None:
+    """An estimate cannot be free, and nothing else has a price."""
+    with pytest.raises(InputError, match=says):
+        call()
 
 
 @pytest.mark.parametrize("dimension", [20, 100])
@@ -74,13 +83,6 @@ def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
     shares = public_scores(first, masked=first.x * (torch.arange(dimension) > 3), gamma=0.0)
     assert shares.source == PUBLIC
     assert shares.stamp == public_scores(second, masked=second.x * (torch.arange(dimension) > 3), gamma=0.0).stamp
-
-
-def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:
-    with pytest.raises(InputError, match="a price belongs to an estimate"):
-        Scores((0.5, 0.5), ESTIMATED, "free")
-    with pytest.raises(InputError, match="add up to 2"):
-        Scores((1.0, 1.0), PUBLIC, "too much")
 
 
 def test_an_estimate_is_paid_for_before_anything_is_read() -> None:
@@ -121,8 +123,6 @@ def test_the_noise_is_enough_for_the_sensitivity(epsilon: float, dimension: int)
 def test_one_user_moves_the_sum_by_no_more_than_declared() -> None:
     generator = torch.Generator().manual_seed(3)
     mean = central_mean(6, 2, epsilon=1.0, delta=1e-6)
-    from graphveil.aggregation import quantise
-
     for _ in range(200):
         rows = torch.rand(2, 6, generator=generator) ** 8 * 5
         steps = quantise(rows, bits=mean.bits, normalise=False).values.double()
