@@ -40,8 +40,7 @@ def whole(rows: ReceiverRows, values: GridRows) -> np.ndarray:
 def expected(rows: ReceiverRows, values: GridRows) -> np.ndarray:
     """The same with arrays of 64-bit integers."""
     matrix = rows.to_scipy().astype(np.int64)
-    result: np.ndarray = matrix @ values.values.numpy().astype(np.int64)
-    return result
+    return matrix @ values.values.numpy().astype(np.int64)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

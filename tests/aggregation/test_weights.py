@@ -52,12 +52,10 @@ def test_the_largest_weight_is_reached_where_both_ends_are_the_same(kind: str) -
     """Tight: no smaller bound would hold; 0.731 is sigmoid(1), and published code pays for 1."""
     edges = torch.arange(40).expand(2, 40)
     weights, w_max = edge_weights(kind, rows(), edges, sharpness=2.0)
-    assert weights is not None
     exact = 1 / (1 + math.exp(-1.0)) if kind == "similarity" else 1.0
     assert exact <= w_max <= exact + 2e-8
     assert float(weights.max()) == pytest.approx(w_max, abs=1e-6)
     opposite, _ = edge_weights(kind, torch.tensor([[1.0], [-1.0]]), torch.tensor([[0], [1]]), sharpness=2.0)
-    assert opposite is not None
     assert float(opposite) == pytest.approx(1 / (1 + math.e) if kind == "similarity" else math.exp(-4), rel=1e-6)
 
 
@@ -97,8 +95,6 @@ def test_other_edges_change_no_bit_of_a_weight(kind: str) -> None:
     """Weights fall on a grid afterwards: a last bit that depends on an edge's place could move another edge's step."""
     x, edges = rows(400), pairs(400).repeat(1, 3)
     whole, _ = edge_weights(kind, x, edges, sharpness=3.0)
-    assert whole is not None
     for start in range(70):
         part, _ = edge_weights(kind, x, edges[:, start:], sharpness=3.0)
-        assert part is not None
         assert torch.equal(part, whole[start:])

@@ -121,11 +121,6 @@ def modularity(a: csr_matrix, community: np.ndarray) -> float:
     return float(((table - np.outer(degree, degree) / whole) * same).sum() / whole)
 
 
-def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
-    above = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1)
-    return csr_matrix((above | above.T).astype(float))
-
-
 def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
     """Two copies of one graph as two groups: each is divided as it is alone."""
     edges, label = planted(3, 12, 0.8, 0.03)
@@ -143,7 +138,9 @@ def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
 def test_partitions_lie_inside_each_other(nodes: int, density: float, smallest: int, seed: int) -> None:
     # No edges, one group.
     assert len(nested_communities(csr_matrix((nodes, nodes)), smallest=2, rng=np.random.default_rng(0))) == 1
-    levels = nested_communities(drawn(nodes, density, seed), smallest=smallest, rng=np.random.default_rng(seed))
+    above = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1)
+    drawn = csr_matrix((above | above.T).astype(float))
+    levels = nested_communities(drawn, smallest=smallest, rng=np.random.default_rng(seed))
     assert levels[0].tolist() == [0] * nodes
     for outer, inner in pairwise(levels):
         assert inner.max() > outer.max(), "a level that divides nothing is none"

@@ -44,12 +44,6 @@ NOBODY = Layer(np.zeros((2, 0), np.int64), np.zeros(LEAVES, np.bool_))
 FEW = Layer(np.array([[0, 1], [3, 3]]), np.array([True, True, False, True, False]))
 
 Matrix = npt.NDArray[np.float64]
-Name = frozenset[int]
-
-
-def name_of(tree: Dendrogram) -> Name:
-    """A tree as the set of its clusters, a bit for each leaf."""
-    return frozenset(sum(1 << leaf for leaf in below(tree, node)) for node in range(tree.leaves, tree.nodes))
 
 
 def place_of(chain: Chain) -> int:
@@ -63,8 +57,13 @@ def place_of(chain: Chain) -> int:
 
 
 @functools.cache
-def numbers() -> dict[Name, int]:
-    return {name_of(tree): number for number, tree in enumerate(all_trees(LEAVES))}
+def numbers() -> dict[frozenset[int], int]:
+    """The number of each tree by the set of its clusters, a bit for each leaf."""
+    inner = range(LEAVES, 2 * LEAVES - 1)
+    return {
+        frozenset(sum(1 << leaf for leaf in below(tree, node)) for node in inner): number
+        for number, tree in enumerate(all_trees(LEAVES))
+    }
 
 
 def law(public: Layer, private: Layer, weight: float) -> Matrix:

@@ -143,10 +143,8 @@ def test_it_is_saved_and_a_query_reads_a_sum_alone(tmp_path: Any, monkeypatch: p
 
 def test_the_plan_shows_the_price() -> None:
     planned = plan("gap", cm.graph(), {"epsilon": 2.0, **OWN})
-    assert planned.figures is not None
     noise = planned.figures.noise
     plain = plan("gap", cm.graph(), {"epsilon": 2.0, "hops": 1}).figures
-    assert plain is not None
     assert set(noise.multipliers) == {"attention"}
     assert noise.sigmas[0] == pytest.approx(math.sqrt(2) * plain.noise.sigmas[0], rel=0.03)
     assert any("attention is trained on edges" in line and "1.4 times" in line for line in planned.advice)

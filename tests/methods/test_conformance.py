@@ -96,8 +96,7 @@ SLOW = {"link-beliefs, sums, directed", "link-beliefs, all, no features"}
     params=[pytest.param(each, marks=[pytest.mark.slow] * (name in SLOW), id=name) for name, each in CASES.items()],
 )
 def case(request: pytest.FixtureRequest) -> Case:
-    current: Case = request.param
-    return current
+    return request.param
 
 
 class TestMethods(MethodSuite):

@@ -31,8 +31,7 @@ class OverEdges(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         around = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
-        scores: Tensor = self.last(self.norm(x + around))
-        return scores
+        return self.last(self.norm(x + around))
 
 
 class Weighted(OverEdges):
@@ -41,8 +40,7 @@ class Weighted(OverEdges):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
         assert edge_weight is not None
         around = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]] * edge_weight[:, None])
-        scores: Tensor = self.last(self.norm(x + around))
-        return scores
+        return self.last(self.norm(x + around))
 
 
 def rows(width: int) -> nn.Module:

@@ -276,13 +276,12 @@ def test_reports_and_topology_are_those_of_the_family() -> None:
     local, lists = LPGNN(epsilon_x=1.0, epsilon_y=1.0), methods.Links(epsilon_a=1.0)
     how: dict[str, Any] = {"split": made.split_of(graph), "randomness": SeededRandomness(1)}
     sent, listed = local.randomize(graph, **how), lists.randomize(graph, **how)
-    unusable: Any = graph
-    edges: Any = graph.edge_index
+    edges = graph.edge_index
     for call, says in (
-        (lambda: local.fit_reports(unusable, topology_of(graph)), "reports are a .*; allowed: LocalReports"),
+        (lambda: local.fit_reports(graph, topology_of(graph)), "reports are a .*; allowed: LocalReports"),
         (lambda: lists.fit_reports(sent), "reports are a LocalReports; allowed: LinkReports"),
         (lambda: local.fit_reports(listed, topology_of(graph)), "reports are a LinkReports; allowed: LocalReports"),
-        (lambda: local.fit_reports(sent, unusable), "topology is a .*; make one: Topology"),
+        (lambda: local.fit_reports(sent, graph), "topology is a .*; make one: Topology"),
         (lambda: local.fit_reports(sent, Topology(edges.T, made.NODES)), r"edge_index of the topology is torch.int64"),
         (lambda: local.fit_reports(sent, Topology(edges.numpy(), made.NODES)), "of the topology is ndarray; allowed"),
     ):
@@ -296,9 +295,8 @@ def test_a_publication_is_that_of_the_method_and_its_settings() -> None:
     options: dict[str, Any] = {"epsilon": 4.0, "epochs": 2}
     sums = methods.ClassSums(**options).publish(graph, **how)
     stages = methods.GAP(**options).publish(graph, **how)
-    unusable: Any = stages
     for call, says in (
-        (lambda: methods.ClassSums(**options).fit_published(unusable), "is a Published; allowed: PublishedSums"),
+        (lambda: methods.ClassSums(**options).fit_published(stages), "is a Published; allowed: PublishedSums"),
         (lambda: methods.GAP(**options, hidden=32).fit_published(stages), "for networks of other sizes"),
         (lambda: methods.ProGAP(**options).fit_published(stages), "was made by another method"),
         (lambda: methods.GAP(**options).publish("nothing", **how), "no data set or folder 'nothing'"),

@@ -188,15 +188,11 @@ def people(classes: Tensor, reporting: Tensor, count: int = 3) -> LabelledPeople
     return LabelledPeople(unbiased_labels(classes, reporting, Channel(count)), torch.where(reporting, classes, -1))
 
 
-def one_way(edges: Tensor) -> Tensor:
-    return edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
-
-
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode: str) -> None:
     """Epsilon 12: densities are those counted and no report is false, so that each class is a product of Bernoullis."""
     edges, classes = planted(120, 12, 0.8, seed=1)
-    edges = one_way(edges) if mode == "directed" else edges
+    edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])] if mode == "directed" else edges
     reporting = torch.ones(120, dtype=torch.bool)
     reporting[0] = False
     pairs = sent_pairs(edges, 120, 12.0 if mode != "both" else 8.0, mode)

@@ -302,8 +302,7 @@ drawn_links = st.builds(
 
 def times(matrix: object, n: int) -> np.ndarray:
     """All entries of an operator, by its product with the identity."""
-    product: np.ndarray = (matrix @ torch.eye(n)).numpy()  # type: ignore[operator]
-    return product
+    return (matrix @ torch.eye(n)).numpy()
 
 
 @settings(max_examples=60, deadline=None)

@@ -34,8 +34,7 @@ class Watching(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         self.seen = (x, edge_index, edge_weight)
-        scores: Tensor = self.last(x)
-        return scores
+        return self.last(x)
 
 
 class OnlyWeights(nn.Module):
@@ -89,22 +88,13 @@ def test_rows_that_would_fill_the_memory_are_refused_before_they_are_made() -> N
     assert torch.equal(cast(Tensor, as_rows(ready, most=0).matrix), torch.ones(N, D))
 
 
-class TwoScores(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = nn.Linear(D, C)
-
-    def forward(self, x: Tensor) -> Any:
-        return self.last(x), x
-
-
 REFUSED = {
     "edges that are private": (Watching(), D, C, False, "forward names edge_index, edge_weight"),
     "no weights": (nn.Identity(), C, C, True, "no weights to train"),
     "frozen weights": (nn.Linear(D, C).requires_grad_(False), D, C, True, "no weights to train"),
     "another width": (nn.Linear(D + 1, C), D, C, True, "cannot read rows of 5 numbers"),
     "too many classes": (nn.Linear(D, C + 1), D, C, True, r"2 rows gave scores (2, 4); allowed: (2, 3)"),
-    "no tensor": (TwoScores(), D, C, True, "2 rows gave scores tuple"),
+    "no tensor": (nn.GRU(D, C), D, C, True, "2 rows gave scores tuple"),
     "an argument that nobody gives": (nn.Bilinear(D, D, C), D, C, True, "cannot read rows"),
     "pictures": (nn.Conv2d(1, 1, 3), D, C, True, "cannot read rows"),
 }

@@ -114,8 +114,7 @@ def trained(device: str, x: Tensor | Streamed, y: Tensor, steps: int) -> Tensor:
     model = perceptron(20, 16, 4).to(device)
     schedule = PrivateSchedule(**{**SCHEDULE, "steps": steps})
     assert train_privately(model, x, y, schedule, randomness=SeededRandomness(6)) == steps
-    weight: Tensor = model[0].weight.detach().cpu()
-    return weight
+    return model[0].weight.detach().cpu()
 
 
 @pytest.mark.slow  # seconds

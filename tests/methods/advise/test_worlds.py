@@ -49,7 +49,6 @@ def with_public_edges(nodes: int = 400) -> GraphParts:
 
 def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
     graph = with_public_edges()
-    assert graph.public_edges is not None
     facts = facts_of(graph, ("edges",), None)
     (world,) = worlds_of(graph, facts)
     assert "private contacts lie as public ones do" in world.name
@@ -65,7 +64,6 @@ def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
 def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
     """The same public edges and other private ones give the same world."""
     graph = with_public_edges(200)
-    assert graph.public_edges is not None
     only = replace(
         graph, edge_index=graph.edge_index[:, graph.public_edges], public_edges=np.ones(graph.public_edges.sum(), bool)
     )
@@ -126,8 +124,7 @@ def test_advice_and_rehearsal_read_nothing_private(
     closed = hidden if trust != "curator" or "edges" in private else private
     advice = advise(trust, sealed(graph, *closed), request, events.append)
     assert advice.facts.hidden == hidden and len(events) == len(EXCESS)
-    assert advice.rehearsal is not None and advice.expected is not None
-    assert advice.expected.low < advice.expected.high and advice.adversary is not None
+    assert advice.expected.low < advice.expected.high and None not in (advice.rehearsal, advice.adversary)
 
 
 def test_a_public_data_set_is_read_as_if_its_trusts_parts_were_private() -> None:
@@ -315,7 +312,6 @@ def test_a_rule_names_parts_of_a_graph_and_controls_of_its_method(rule: Rule) ->
 
 def test_an_epsilon_that_is_asked_for_takes_the_place_of_the_advised_one() -> None:
     rule = rule_for("links", ("labels", "edges"), None)
-    assert rule is not None
     assert rule.choice() == {"epsilon_x": None, "epsilon_y": 2.0, "epsilon_a": 4.0}
     assert rule.choice(1.0)["epsilon_a"] == 1.0 and rule.choice(1.0)["epsilon_y"] == 2.0
     assert METHODS["links"].settle(rule.choice(1.0))["epsilon_x"] is None

@@ -308,17 +308,15 @@ def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest(
 def test_with_little_noise_the_weights_are_the_mean_of_the_later_half(monkeypatch: pytest.MonkeyPatch) -> None:
     """For wide features alone; steps 3 and 4 of four."""
     seen: list[Tensor] = []
-    monkeypatch.setattr(LaterWeights, "__call__", _watched(seen, LaterWeights.__call__))
+    real = LaterWeights.__call__
+
+    def watched(me: LaterWeights, event: Any) -> None:
+        seen.append(me._weights[0].clone())
+        real(me, event)
+
+    monkeypatch.setattr(LaterWeights, "__call__", watched)
     for dimension, mean in ((500, True), (499, False)):
         seen.clear()
         model = cm.fit("dp-mlp", cm.graph(dimension), epsilon=50.0, batch=1000, steps=4)
         weights = next(model.result.networks[0].parameters())
         torch.testing.assert_close(weights.detach(), (seen[2] + seen[3]) / 2 if mean else seen[3])
-
-
-def _watched(seen: list[Tensor], real: Any) -> Any:
-    def follow(me: LaterWeights, event: Any) -> None:
-        seen.append(me._weights[0].clone())
-        real(me, event)
-
-    return follow

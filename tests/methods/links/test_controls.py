@@ -192,8 +192,7 @@ def test_the_random_graph_is_as_dense_and_collected_alike(
 
     def noted(_: Any, other: Any, same: Any) -> Tensor:
         seen.append(other)
-        probabilities: Tensor = method.predict_proba()
-        return probabilities
+        return method.predict_proba()
 
     monkeypatch.setattr(link_controls, "_again", noted)
     link_controls_of(method, graph, made.split_of(graph))["random-graph"]()

@@ -84,9 +84,7 @@ def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
 
 
 def plan(epsilon: float, mode: str, nodes: int = 2708, **options: Any) -> LinkPlan:
-    figures = link_plan(LinkPrivacy(epsilon, mode, **options), MODES[mode], nodes)
-    assert figures is not None
-    return figures
+    return link_plan(LinkPrivacy(epsilon, mode, **options), MODES[mode], nodes)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])

@@ -115,7 +115,6 @@ def test_declared_statistics_are_assumed_to_be_public(tmp_path: Path) -> None:
 
 def test_statistics_are_shares_and_rule_nothing_out() -> None:
     table = read_statistics("9,1; 0,5; 1,1", 3, 2)
-    assert table is not None
     assert table == pytest.approx(np.array([[0.9, 0.1], [0, 1], [0.5, 0.5]]), abs=2e-3)
     assert (table > 0).all()
     assert read_statistics(None, 3, 2) is None

@@ -99,8 +99,7 @@ UPGNET = partial(LPGNN, denoising="upgnet", epsilon_x=4.0, epsilon_y=1.0, **SHOR
 def predicted(**settings: Any) -> torch.Tensor:
     graph = made.graph()
     method = LPGNN(**{"epsilon_x": 4.0, "epsilon_y": 1.0, **SHORT, **settings})
-    answer: torch.Tensor = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
-    return answer
+    return method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
 
 
 def test_the_same_reports_are_read_through_other_layers() -> None:

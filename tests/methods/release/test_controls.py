@@ -59,7 +59,6 @@ def test_a_network_on_a_release_has_its_guarantee_and_ledger() -> None:
 def test_the_channel_of_the_release_is_inverted_and_two_channels_are_one(tmp_path: Any) -> None:
     graph = released(epsilon_y=1.0)
     once, twice = trained(graph).released, trained(graph, epsilon_y=2.0).released
-    assert once is not None and twice is not None
     keep, flip = graph.release.keep, graph.release.flip
     assert (once.channel.keep, once.channel.flip) == pytest.approx((keep, flip))
     second = math.exp(2) / (math.exp(2) + 2)
@@ -125,7 +124,6 @@ def test_a_class_protects_no_release_again_either(name: str) -> None:
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:
     graph, out = released_made.graph(), released(edges="edge-rand", epsilon_a=30.0)
     compared = kept_structure(graph, out)
-    assert compared is not None
     assert compared.curator["overlap"]["common"] == compared.curator["overlap"]["true"]
     assert compared.curator["distance_of_released"]["edges"] == 0
     statistics = with_statistics(out, compared).release.statistics
@@ -198,7 +196,6 @@ def test_clustering_is_the_share_of_closed_wedges() -> None:
     exact, other = closed.sum() / wedges.sum(), float((closed[wedges > 0] / wedges[wedges > 0]).mean())
     error = 5 * np.sqrt(exact * (1 - exact) / WEDGES)
     clustering = structure(pairs).clustering
-    assert clustering is not None
     assert abs(clustering - exact) < error
     assert abs(other - exact) > error
 

@@ -252,11 +252,10 @@ def test_a_graph_that_nobody_released_is_not_trained_on() -> None:
     graph = released_made.graph()
     with pytest.raises(InputError, match="the graph was not released"):
         build().fit_released(graph, split=made.split_of(graph))
-    nothing: Any = None
     with pytest.raises(InputError, match="write_release: release is a NoneType; publish it with"):
-        write_release(graph, "nowhere", nothing, card="")
+        write_release(graph, "nowhere", None, card="")
     with pytest.raises(InputError, match="a NoneType is not a graph"):
-        build().fit_released(nothing, split=made.split_of(graph))
+        build().fit_released(None, split=made.split_of(graph))
 
 
 def test_a_saved_method_comes_back_the_same_and_cannot_release_again(tmp_path: Path) -> None:

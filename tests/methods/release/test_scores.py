@@ -103,7 +103,6 @@ def test_an_estimate_costs_what_the_ledger_says_and_finds_the_sensitive_feature(
     assert LEDGER.total("features") == (0.0, 0.0)
     assert np.argmin(scores.shares) == 0
     assert math.fsum(scores.shares) == pytest.approx(1)
-    assert scores.guarantee is not None
     assert (scores.guarantee.model, scores.guarantee.epsilon) == ("central", 0.5)
     assert "reproducible" in str(scores.guarantee.void)
     assert scores.spends == paid.spends

@@ -192,7 +192,6 @@ def test_totals_that_are_no_budget_are_refused(total: float) -> None:
 
 def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
     figures = planned(cycle(100), "heterorr", epsilon_a=4.0, edges="edge-rand").figures
-    assert figures is not None
     assert (figures.nodes, figures.private_nodes, figures.public_edges) == (100, 100, 0)
     assert figures.protected_pairs == 100 * 99 // 2
     assert figures.false_edges == pytest.approx(4950 / (math.exp(4) + 1), rel=1e-6)
