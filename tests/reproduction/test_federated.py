@@ -13,7 +13,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness, gaussian_delta
 from graphveil.reproduction import clear, runner
 from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.clear import Outcome, Part, Plan, train_twins
+from graphveil.reproduction.clear import Outcome, Plan, train_twins
 from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.federated import DELTA, Federated
 
@@ -90,14 +90,9 @@ SPLIT = random_split(CROWD, 1)
 PLAN = Plan("paper", width=8, hops=1, epochs=6)
 
 
-def parts(holders: int = 2) -> list[Part]:
-    """What each of some holders with equal shares has."""
-    return vertical_partition(CROWD, (1,) * holders, seed=0)
-
-
-def outcome(plan: Plan = PLAN, seed: int = 0, holders: int = 2) -> Outcome:
-    """A run on the made graph."""
-    return clear.run(plan, parts(holders), CROWD.y, SPLIT, seed)
+def outcome(plan: Plan = PLAN) -> Outcome:
+    """A run of two holders with equal shares of the made graph."""
+    return clear.run(plan, vertical_partition(CROWD, (1, 1), seed=0), CROWD.y, SPLIT, 0)
 
 
 def test_the_seed_fixes_a_run_and_leaves_the_global_generator_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,20 +60,12 @@ class Trace:
         patch.setattr(AttentionDescent, "clipped_sum", watched)
 
 
-def replay(edges: set[tuple[int, int]], targets: Tensor, frozen: Trace | None, schedule: PrivateSchedule) -> Trace:
+def replay(edges: set[tuple[int, int]], frozen: Trace | None = None) -> Trace:
     x, labels, _ = a_graph()
+    how: dict[str, Any] = {"randomness": SeededRandomness(4), "soft": 2.0}
     with pytest.MonkeyPatch.context() as patch:
         trace = Trace(patch, frozen)
-        train_attention(
-            network_of(),
-            x,
-            rows_of(edges),
-            targets,
-            labels[targets],
-            schedule,
-            randomness=SeededRandomness(4),
-            soft=2.0,
-        )
+        train_attention(network_of(), x, rows_of(edges), torch.arange(NODES), labels, SCHEDULE, **how)
     return trace
 
 
@@ -86,13 +79,12 @@ TOGGLES: dict[str, tuple[list[tuple[int, int]], int]] = {
 }
 
 
-def largest_move(toggle: list[tuple[int, int]], schedule: PrivateSchedule = SCHEDULE) -> tuple[float, Trace, Trace]:
+def largest_move(toggle: list[tuple[int, int]]) -> tuple[float, Trace, Trace]:
     """The largest change of a step's exact sum in units of the clipping norm, other answers frozen."""
     _, _, edges = a_graph()
-    targets = torch.arange(NODES)
-    first = replay(edges, targets, None, schedule)
-    second = replay(edges ^ set(toggle), targets, first, schedule)
-    moves = [float((a - b).norm()) / schedule.grid.cap for a, b in zip(first.sums, second.sums, strict=True)]
+    first = replay(edges)
+    second = replay(edges ^ set(toggle), first)
+    moves = [float((a - b).norm()) / SCHEDULE.grid.cap for a, b in zip(first.sums, second.sums, strict=True)]
     return max(moves), first, second
 
 

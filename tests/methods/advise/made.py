@@ -28,12 +28,6 @@ class Sealed:
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"a private part was read: {name}")
 
-    def __getitem__(self, key: object) -> Any:
-        raise AssertionError("a private part was read")
-
-    def __iter__(self) -> Any:
-        raise AssertionError("a private part was read")
-
 
 def parts(*private: str, nodes: int = 300, classes: int = 3, degree: float = 8.0) -> GraphParts:
     """A small made graph of which some parts are declared private."""

@@ -126,16 +126,6 @@ def pooled(labels: Tensor | None = None, own: Topology | None = None, law: Chann
     return pool_labels(people, sent, law, **{"seed": 0, **options})
 
 
-def sound(pool: Pool) -> bool:
-    p = pool.probabilities
-    return bool(
-        p.isfinite().all()
-        and (p >= 0).all()
-        and torch.allclose(p.sum(dim=1), torch.ones(len(p)), atol=1e-5)
-        and all(math.isfinite(weight) and weight >= 0 for weight in pool.weights.values())
-    )
-
-
 def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()
@@ -169,7 +159,10 @@ def one_report() -> Tensor:
 @pytest.mark.parametrize("law", [LAW, Channel(C), Channel(C, 0.3334, 0.3333)])
 def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, law: Channel) -> None:
     people = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
-    assert sound(pooled(labels, people, law=law))
+    pool = pooled(labels, people, law=law)
+    assert bool(pool.probabilities.isfinite().all() and (pool.probabilities >= 0).all())
+    assert torch.allclose(pool.probabilities.sum(dim=1), torch.ones(N), atol=1e-5)
+    assert all(math.isfinite(weight) and weight >= 0 for weight in pool.weights.values())
 
 
 # ---- held-out reports ----
