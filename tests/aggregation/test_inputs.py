@@ -30,24 +30,26 @@ from tests.sizes import LargestTensor
 N, D, H = 60, 30, 8
 
 
-def topology(seed: int = 0, nodes: int = N, edges: int = 150) -> SparseMatrix:
+def edges(nodes: int, count: int) -> Tensor:
     """A random graph whose last node is isolated."""
-    rng = np.random.default_rng(seed)
-    source, target = rng.integers(0, nodes - 1, (2, edges))
-    both = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])
-    return normalised(torch.from_numpy(both), nodes)
+    source, target = np.random.default_rng(0).integers(0, nodes - 1, (2, count))
+    return torch.from_numpy(np.stack([np.concatenate([source, target]), np.concatenate([target, source])]))
+
+
+def topology(nodes: int = N, count: int = 150) -> SparseMatrix:
+    return normalised(edges(nodes, count), nodes)
 
 
 def directed_topology() -> SparseMatrix:
     return normalised(torch.from_numpy(np.random.default_rng(3).integers(0, N - 1, (2, 150))), N)
 
 
-def reports(answered: Tensor | None = None) -> sp.csr_matrix:
+def reports(answered: Tensor | None = None, nodes: int = N, columns: int = D) -> sp.csr_matrix:
     """One signed number a row of everybody or of who answered, as multi-bit reports give."""
     rng = np.random.default_rng(1)
-    values = rng.choice([-3.0, 3.0], N).astype(np.float32)
-    rows = np.arange(N) if answered is None else np.flatnonzero(answered.numpy())
-    return sp.csr_matrix((values[rows], (rows, rng.integers(0, D, N)[rows])), shape=(N, D))
+    values = rng.choice([-3.0, 3.0], nodes).astype(np.float32)
+    rows = np.arange(nodes) if answered is None else np.flatnonzero(answered.numpy())
+    return sp.csr_matrix((values[rows], (rows, rng.integers(0, columns, nodes)[rows])), shape=(nodes, columns))
 
 
 def literal(p: SparseMatrix, hops: int, rows: Any, offset: float, answered: Tensor | None) -> Tensor:
@@ -98,11 +100,11 @@ def test_commuted_equals_uncommuted_standardised_or_not(
 
 def test_the_form_is_chosen_by_counting_operations() -> None:
     """Dense costs n d h a step; commuted costs the stored numbers and K |E|, each times h."""
-    p = topology(edges=600)
+    p = topology(count=600)
     rows = from_scipy(reports())
     wide = from_scipy(sp.csr_matrix((N, 20_000), dtype=np.float32))
     assert dense_is_cheaper(rows, p, hops=16, width=H)
-    assert not dense_is_cheaper(rows, topology(edges=20), hops=1, width=H)
+    assert not dense_is_cheaper(rows, topology(count=20), hops=1, width=H)
     assert not dense_is_cheaper(wide, p, hops=16, width=H)
     small = torch.zeros(N, 4)
     assert dense_is_cheaper(small, p, hops=1, width=H)
@@ -114,7 +116,7 @@ def test_nothing_of_size_n_times_d_is_built_when_dense_is_not_chosen() -> None:
     n, d = 2_000, 3_000
     rng = np.random.default_rng(0)
     rows = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), rng.integers(0, d, n))), shape=(n, d))
-    p = topology(nodes=n, edges=4_000)
+    p = topology(n, 4_000)
     with LargestTensor() as watch:
         built = build_inputs(rows, p, 4, width=H, offset=0.5)
         built = standardise(built, generator=torch.Generator().manual_seed(0))
@@ -124,9 +126,7 @@ def test_nothing_of_size_n_times_d_is_built_when_dense_is_not_chosen() -> None:
     assert watch.numbers <= max(n, d) * 64
     assert watch.numbers < n * d / 20
     with LargestTensor() as watch:  # which is not blind
-        built = build_inputs(
-            sp.identity(300, dtype=np.float32, format="csr"), topology(nodes=300, edges=9_000), 16, width=64
-        )
+        built = build_inputs(sp.identity(300, dtype=np.float32, format="csr"), topology(300, 9_000), 16, width=64)
     assert built.p is None and watch.numbers >= 300 * 300
 
 
@@ -169,59 +169,37 @@ def test_rescaled_reports_standardise_to_the_same_numbers_and_zeros_to_zeros() -
 PEOPLE, OFFSET = 200, 0.5
 #: Columns that make each form the cheaper one: few are propagated dense, many commuted.
 FORMS = {"dense": 3, "commuted": 400}
-
-
-def edges(seed: int = 0) -> Tensor:
-    """A random graph whose last node is isolated."""
-    source, target = np.random.default_rng(seed).integers(0, PEOPLE - 1, (2, 600))
-    return torch.from_numpy(np.stack([np.concatenate([source, target]), np.concatenate([target, source])]))
-
-
-@pytest.fixture(scope="module")
-def p() -> SparseMatrix:
-    return normalised(edges(), PEOPLE)
-
-
-def who(share: float = 0.3, seed: int = 1) -> Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).random(PEOPLE) < share)
-
-
-def rows(columns: int, answered: Tensor, seed: int = 2) -> sp.csr_matrix:
-    """One signed number a row of who answered, as multi-bit reports give."""
-    rng, reporting = np.random.default_rng(seed), np.flatnonzero(answered.numpy())
-    values = rng.choice([-3.0, 3.0], len(reporting)).astype(np.float32)
-    return sp.csr_matrix((values, (reporting, rng.integers(0, columns, len(reporting)))), shape=(PEOPLE, columns))
+HALF = torch.from_numpy(np.random.default_rng(1).random(PEOPLE) < 0.5)
 
 
 @pytest.mark.parametrize("hops", [0, 4])
-@pytest.mark.parametrize("form", FORMS)
-def test_where_everybody_answered_every_bit_is_as_without_a_mask(p: SparseMatrix, form: str, hops: int) -> None:
-    everyone = torch.ones(PEOPLE, dtype=torch.bool)
-    matrix, weight = rows(FORMS[form], everyone), torch.eye(FORMS[form])
+@pytest.mark.parametrize("columns", FORMS.values(), ids=FORMS)
+def test_where_everybody_answered_every_bit_is_as_without_a_mask(columns: int, hops: int) -> None:
+    p, everyone = topology(PEOPLE, 600), torch.ones(PEOPLE, dtype=torch.bool)
+    matrix, weight = reports(everyone, PEOPLE, columns), torch.eye(columns)
     plain, masked = (
         build_inputs(matrix, p, hops, width=8, offset=OFFSET, reported=mask).linear(weight) for mask in (None, everyone)
     )
     assert torch.equal(plain, masked)
     nobody = ~everyone  # whom no report reaches is left in the middle of the range
     left = build_inputs(0 * matrix, p, hops, width=8, offset=OFFSET, reported=nobody).linear(weight)
-    assert torch.allclose(left, (propagate(p, torch.ones(PEOPLE, 1), hops) * OFFSET).expand(-1, FORMS[form]))
+    assert torch.allclose(left, (propagate(p, torch.ones(PEOPLE, 1), hops) * OFFSET).expand(-1, columns))
 
 
-def test_people_who_are_alike_look_so_however_few_of_them_answered(p: SparseMatrix) -> None:
-    answered, value = who(0.5), 0.9
-    matrix = sp.csr_matrix(np.where(answered.numpy()[:, None], np.float32(value - OFFSET), 0))
-    built = build_inputs(matrix, p, 2, width=8, offset=OFFSET, reported=answered).linear(torch.eye(1))
-    reached = (propagate(p, answered.float()[:, None], 2) > 0).squeeze()
+def test_people_who_are_alike_look_so_however_few_of_them_answered() -> None:
+    p, value = topology(PEOPLE, 600), 0.9
+    matrix = sp.csr_matrix(np.where(HALF.numpy()[:, None], np.float32(value - OFFSET), 0))
+    built = build_inputs(matrix, p, 2, width=8, offset=OFFSET, reported=HALF).linear(torch.eye(1))
+    reached = (propagate(p, HALF.float()[:, None], 2) > 0).squeeze()
     assert int(reached.sum()) > PEOPLE // 2
     assert torch.allclose(built[reached], (value * propagate(p, torch.ones(PEOPLE, 1), 2))[reached], atol=1e-5)
 
 
 def test_upgnet_averages_those_who_answered() -> None:
-    a, answered = Adjacency.of(edges(), PEOPLE), who(0.5)
-    value = np.where(answered.numpy()[:, None], np.float32(1.5), np.float32(0))
-    mean = a.to_scipy("mean")
-    heard = np.asarray(mean @ answered.numpy().astype(np.float32)) > 0
-    averaged: Any = upgnet_features(sp.csr_matrix(value), a, 0, answered).numpy()
+    a = Adjacency.of(edges(PEOPLE, 600), PEOPLE)
+    value = np.where(HALF.numpy()[:, None], np.float32(1.5), np.float32(0))
+    heard = np.asarray(a.to_scipy("mean") @ HALF.numpy().astype(np.float32)) > 0
+    averaged = upgnet_features(sp.csr_matrix(value), a, 0, HALF).numpy()
     assert np.allclose(averaged[heard], 1.0, atol=1e-5)  # 1.5 + 0.5, less the threshold of 1
     assert not np.allclose(upgnet_features(sp.csr_matrix(value), a, 0).numpy()[heard], 1.0, atol=0.05)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -103,41 +104,35 @@ def planted(nodes: int, degree: float, inside: float, seed: int) -> tuple[Tensor
 
 def test_pairs_that_nobody_named_are_summed_in_closed_form() -> None:
     """Against naming every pair of the graph: the same beliefs to the order of what single pairs tell."""
-    rows = AdjacencyRR(epsilon=3.0, nodes=60, mode="lower")
     edges, classes = planted(60, 8, 0.9, seed=1)
-    named = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(1)))
     fields = 3 * torch.nn.functional.one_hot(classes, 3).double()
     fields[::2] = 0
-    few = NamedPairs(60, named.source, named.target, named.log_ratio, named.background, chi_square(rows), False)
+    few = reported(edges, 60, 3.0)
     low, high = torch.triu_indices(60, 60, 1)
-    ratio = torch.full((60, 60), named.background, dtype=torch.float64)
-    ratio[named.source, named.target] = named.log_ratio
-    everyone = NamedPairs(60, low, high, ratio[low, high], named.background, chi_square(rows), False)
+    ratio = torch.full((60, 60), few.background, dtype=torch.float64)
+    ratio[few.source, few.target] = few.log_ratio
+    everyone = replace(few, source=low, target=high, log_ratio=ratio[low, high])
     assert everyone.expected_links == pytest.approx(few.expected_links)
     a, b = (torch.softmax(block_beliefs(pairs, fields).beliefs, dim=1) for pairs in (few, everyone))
     assert float((a - b).abs().max()) < 0.05
     assert float((a - torch.softmax(fields, dim=1)).abs().max()) > 0.2
 
 
-def chi_square(rows: AdjacencyRR) -> float:
-    flip = rows.flip
-    return float((1 - flip) ** 2 / flip + flip**2 / (1 - flip)) ** (2 if rows.mode == "both" else 1) - 1
+def one_way(edges: Tensor) -> Tensor:
+    """Half of the links each way."""
+    return edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
 
 
-def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int) -> NamedPairs:
-    """The reports of a graph (directed: half its links each way)."""
+def reported(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -> NamedPairs:
+    """The reports of a graph."""
     rows = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
-    if mode == "directed":
-        edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
-    pairs = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(seed)))
-    return NamedPairs(
-        nodes, pairs.source, pairs.target, pairs.log_ratio, pairs.background, chi_square(rows), pairs.directed
-    )
+    edges = one_way(edges) if mode == "directed" else edges
+    return pairs_of(rows, rows.randomize(edges, randomness=SeededRandomness(1)))
 
 
 def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:
     graph = social_graph(20_000, 8, 20, 4, apps=4, seed=1)
-    pairs = reported(graph.edge_index, 20_000, 10.0, "lower", seed=1)
+    pairs = reported(graph.edge_index, 20_000, 10.0)
     fields = torch.zeros(20_000, 4)
     with LargestTensor() as watch:
         beliefs = block_beliefs(pairs, fields, rounds=2)
@@ -159,7 +154,7 @@ def test_evidence_that_is_not_finite_or_of_another_size_is_refused() -> None:
 @pytest.mark.parametrize(("epsilon", "mode"), [(0.01, "lower"), (60.0, "both"), (60.0, "directed")])
 def test_extreme_epsilons_give_finite_beliefs(epsilon: float, mode: str) -> None:
     edges, classes = planted(60, 6, 0.8, seed=1)
-    pairs = reported(edges, 60, epsilon, mode, seed=1)
+    pairs = reported(edges, 60, epsilon, mode)
     beliefs = block_beliefs(pairs, torch.nn.functional.one_hot(classes, 3).float())
     assert all(bool(part.isfinite().all()) for part in (beliefs.beliefs, beliefs.density, beliefs.links))
     assert epsilon < 1 or float(beliefs.links.min()) > 0.99
@@ -178,11 +173,6 @@ def test_beliefs_do_not_depend_on_the_order_of_pairs_or_ends_and_progress_is_tol
 # ---- fields of labelled blocks ----
 
 
-def sent_pairs(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -> NamedPairs:
-    mechanism = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
-    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
-
-
 def people(classes: Tensor, reporting: Tensor, count: int = 3) -> LabelledPeople:
     """Public labels of those who were asked."""
     return LabelledPeople(unbiased_labels(classes, reporting, Channel(count)), torch.where(reporting, classes, -1))
@@ -192,10 +182,10 @@ def people(classes: Tensor, reporting: Tensor, count: int = 3) -> LabelledPeople
 def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode: str) -> None:
     """Epsilon 12: densities are those counted and no report is false, so that each class is a product of Bernoullis."""
     edges, classes = planted(120, 12, 0.8, seed=1)
-    edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])] if mode == "directed" else edges
+    edges = one_way(edges) if mode == "directed" else edges
     reporting = torch.ones(120, dtype=torch.bool)
     reporting[0] = False
-    pairs = sent_pairs(edges, 120, 12.0 if mode != "both" else 8.0, mode)
+    pairs = reported(edges, 120, 12.0 if mode != "both" else 8.0, mode)
     field = block_fields(pairs, torch.zeros(120, 3), people(classes, reporting), degrees=False, alike=None, rounds=3)
     adjacency = torch.zeros(120, 120, dtype=torch.float64)
     adjacency[edges[0], edges[1]] = 1.0
@@ -220,7 +210,7 @@ def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
     edges, classes = planted(120, 12, 0.8, seed=1)
     reporting = torch.ones(120, dtype=torch.bool)
     reporting[:2] = False
-    pairs, who = sent_pairs(edges, 120, 2.0), people(classes, reporting)
+    pairs, who = reported(edges, 120, 2.0), people(classes, reporting)
     evidence = torch.zeros(120, 3)
     first = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
     evidence[0] = torch.tensor([6.0, 0.0, 0.0])
@@ -273,19 +263,14 @@ def partition() -> tuple[Tensor, Tensor]:
     return (drawn | drawn.T).nonzero().T, classes
 
 
-def both_report(edges: Tensor, epsilon: float, seed: int) -> NamedPairs:
-    mechanism = AdjacencyRR(epsilon=epsilon, nodes=PEOPLE, mode="both")
-    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(seed)))
-
-
-def densities(pairs: NamedPairs, labels: Tensor, blocks: str, *law: float) -> Tensor:
+def densities(pairs: NamedPairs, labels: Tensor, blocks: str) -> Tensor:
     everybody, alike = torch.ones(PEOPLE, dtype=torch.bool), torch.ones(PEOPLE, dtype=torch.float64)
-    return block_densities(pairs, unbiased_labels(labels, everybody, Channel(CLASSES, *law)), alike, alike, blocks)
+    return block_densities(pairs, unbiased_labels(labels, everybody, Channel(CLASSES)), alike, alike, blocks)
 
 
 def test_where_nothing_is_hidden_densities_are_those_counted() -> None:
     edges, classes = partition()
-    pairs = both_report(edges, 30.0, 1)
+    pairs = reported(edges, PEOPLE, 30.0, "both")
     same = classes[edges[0]] == classes[edges[1]]
     size = PEOPLE // CLASSES
     within = float(same.sum()) / (CLASSES * size * (size - 1))
@@ -302,7 +287,7 @@ def test_where_nothing_is_hidden_densities_are_those_counted() -> None:
 def test_a_twentieth_of_forged_labels_moves_no_planted_density_by_a_third() -> None:
     """Neither lists nor labels are noisy here, so that nothing is left to chance."""
     edges, classes = partition()
-    pairs, forged = both_report(edges, 30.0, 1), torch.where(torch.arange(PEOPLE) < PEOPLE / 20, 0, classes)
+    pairs, forged = reported(edges, PEOPLE, 30.0, "both"), torch.where(torch.arange(PEOPLE) < PEOPLE / 20, 0, classes)
     moved = {
         blocks: float((densities(pairs, forged, blocks) / densities(pairs, classes, blocks) - 1).abs().max())
         for blocks in ("full", "planted")

@@ -149,8 +149,7 @@ def sent(graph: Graph) -> LocalReports:
     return randomize_people(graph, made.split_of(graph), lpgnn().privacy, randomness=SeededRandomness(5))
 
 
-def half(graph: Graph) -> Tensor:
-    return torch.arange(int(graph.num_nodes)) % 2 == 0
+HALF = torch.arange(made.NODES) % 2 == 0
 
 
 @pytest.mark.parametrize("more", [{}, {"model": "gcn"}, {"denoising": "upgnet"}, {"steps_x": 0}], ids=str)
@@ -158,8 +157,7 @@ def test_everybody_is_predicted_where_all_or_half_answered(graph: Graph, sent: L
     """Where all did every bit is as without a mask; the reports of half say something else."""
     everyone = of_some(sent, torch.ones(made.NODES, dtype=torch.bool))
     whole, all_answered, some = (
-        lpgnn(**more).fit_reports(reports, topology_of(graph))
-        for reports in (sent, everyone, of_some(sent, half(graph)))
+        lpgnn(**more).fit_reports(reports, topology_of(graph)) for reports in (sent, everyone, of_some(sent, HALF))
     )
     assert torch.equal(whole.probabilities(), all_answered.probabilities())
     assert tuple(some.probabilities().shape) == (made.NODES, len(graph.schema.classes))
@@ -168,15 +166,14 @@ def test_everybody_is_predicted_where_all_or_half_answered(graph: Graph, sent: L
 
 
 def test_a_missing_report_has_no_row_that_says_anything(graph: Graph, sent: LocalReports) -> None:
-    who = half(graph)
-    rows, offset = features_of(of_some(sent, who), 0)
+    rows, offset = features_of(of_some(sent, HALF), 0)
     whole, same = features_of(sent, 0)
     assert offset == same
-    assert (rows[who.numpy()] != whole[who.numpy()]).nnz == 0 and rows[~who.numpy()].nnz == 0
+    assert (rows[HALF.numpy()] != whole[HALF.numpy()]).nnz == 0 and rows[~HALF.numpy()].nnz == 0
 
 
 def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports) -> None:
-    silent = sent.train & half(graph)
+    silent = sent.train & HALF
     fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)
     core = LabelPropagation(epsilon_y=2.0)
     probabilities = core.fit_reports(replace(fewer, privacy=core.privacy), topology_of(graph)).probabilities()
