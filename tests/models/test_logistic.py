@@ -112,7 +112,7 @@ def scores_and_reports() -> tuple[Tensor, Tensor]:
 
 
 def noise() -> Tensor:
-    return torch.randn(MANY, KINDS, generator=torch.Generator().manual_seed(2))
+    return drawn(MANY, KINDS, seed=2)
 
 
 def test_opinions_too_sure_are_set_right_and_those_that_say_nothing_weigh_nothing() -> None:

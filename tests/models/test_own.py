@@ -125,10 +125,6 @@ def test_trying_a_module_changes_neither_it_nor_torchs_random_numbers() -> None:
     assert theirs.training and all(torch.equal(before[name], value) for name, value in theirs.state_dict().items())
 
 
-def stored() -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in nn.Linear(D, C).state_dict().items()}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -144,7 +140,7 @@ def stored() -> dict[str, Tensor]:
     ],
 )
 def test_weights_of_another_module_are_refused_by_name(change: Any, message: str) -> None:
-    module, weights = nn.Linear(D, C), stored()
+    module, weights = nn.Linear(D, C), dict(nn.Linear(D, C).state_dict())
     require_weights(module, weights)
     change(weights)
     with pytest.raises(InputError, match=f"backbone: {message}"):

@@ -50,9 +50,9 @@ def logits() -> Tensor:
     return torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(0)) * 2
 
 
-def power(hops: int) -> Tensor:
-    a = torch.zeros(7, 7, dtype=torch.float64)
-    a[EDGES[1], EDGES[0]] = 1
+def power(hops: int, edges: Tensor = EDGES, nodes: int = 7) -> Tensor:
+    a = torch.zeros(nodes, nodes, dtype=torch.float64)
+    a[edges[1], edges[0]] = 1
     root = a.sum(1).clamp_min(1).rsqrt()
     return torch.linalg.matrix_power(root[:, None] * a * root[None, :], hops)
 
@@ -129,32 +129,26 @@ def test_plain_cross_entropy_over_hops_of_labels_is_refused_and_needs_none() -> 
 # ---- smoothed public labels, against the same sums by dense matrices ----
 
 
-CLASSES_OF_SMOOTH_LABELS = 3
+KINDS = 3
 
 
-def drawn(n: int, seed: int) -> tuple[np.ndarray, torch.Tensor, torch.Tensor, torch.Tensor]:
+def drawn(n: int, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A random graph's edges, labels, and which nodes train and which validate."""
     rng = np.random.default_rng(seed)
     above = np.triu(rng.random((n, n)) < 0.3, 1)
-    edges = np.stack(np.nonzero(above | above.T))
+    edges = torch.from_numpy(np.stack(np.nonzero(above | above.T)))
     part = torch.from_numpy(rng.integers(0, 3, n))
     part[0] = 0
-    return edges, torch.from_numpy(rng.integers(0, CLASSES_OF_SMOOTH_LABELS, n)), part == 0, part == 1
+    return edges, torch.from_numpy(rng.integers(0, KINDS, n)), part == 0, part == 1
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 15), st.integers(0, 4), st.integers(0, 999))
 def test_targets_are_the_training_labels_spread_over_the_hops(n: int, hops: int, seed: int) -> None:
     edges, labels, train, val = drawn(n, seed)
-    smoothed = smooth_labels(
-        labels, train, val, normalised(torch.from_numpy(edges), n), hops, classes=CLASSES_OF_SMOOTH_LABELS
-    )
-    a = np.zeros((n, n))
-    a[edges[1], edges[0]] = 1
-    degree = np.maximum(a.sum(axis=1), 1)
-    p = a / np.sqrt(degree)[:, None] / np.sqrt(degree)
-    own = np.eye(CLASSES_OF_SMOOTH_LABELS)[labels.numpy()] * train.numpy()[:, None]
-    spread = np.linalg.matrix_power(p, hops) @ own
+    smoothed = smooth_labels(labels, train, val, normalised(edges, n), hops, classes=KINDS)
+    own = np.eye(KINDS)[labels.numpy()] * train.numpy()[:, None]
+    spread = power(hops, edges, n).numpy() @ own
     for node, target in zip(smoothed.nodes.tolist(), smoothed.targets.numpy(), strict=True):
         total = spread[node].sum()
         assert target == pytest.approx(spread[node] / total if total > 0 else own[node], abs=1e-5)
@@ -163,13 +157,11 @@ def test_targets_are_the_training_labels_spread_over_the_hops(n: int, hops: int,
 
 def test_the_loss_is_the_cross_entropy_and_least_at_the_targets() -> None:
     edges, labels, train, val = drawn(10, 8)
-    smoothed = smooth_labels(
-        labels, train, val, normalised(torch.from_numpy(edges), 10), 1, classes=CLASSES_OF_SMOOTH_LABELS
-    )
-    logits = torch.randn(10, CLASSES_OF_SMOOTH_LABELS, generator=torch.Generator().manual_seed(0))
+    smoothed = smooth_labels(labels, train, val, normalised(edges, 10), 1, classes=KINDS)
+    logits = torch.randn(10, KINDS, generator=torch.Generator().manual_seed(0))
     by_hand = -(smoothed.targets * torch.softmax(logits[smoothed.nodes], 1).log()).sum(dim=1).mean()
     assert float(smoothed.loss(logits)) == pytest.approx(float(by_hand), rel=1e-5)
-    best = torch.zeros(10, CLASSES_OF_SMOOTH_LABELS)
+    best = torch.zeros(10, KINDS)
     best[smoothed.nodes] = smoothed.targets.clamp_min(1e-9).log()
     assert float(smoothed.loss(best)) <= float(smoothed.loss(best + 0.1 * logits))
 

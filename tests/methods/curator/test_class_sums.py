@@ -141,29 +141,18 @@ def test_messages_are_labels_and_what_features_expect_and_never_longer_than_one(
 # ---- what a reader is told of a publication ----
 
 
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+def normal(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.fixture(scope="module")
-def people_of_sum_clues() -> NodeData:
-    start = cm.graph()
-    return read_people(start, cm.split_of(start))
-
-
-def test_classes_renamed_are_clues_renamed(people_of_sum_clues: NodeData) -> None:
-    evidence, sums = (
-        feature_evidence(people_of_sum_clues, corners(people_of_sum_clues.classes)),
-        4 * normal(people_of_sum_clues.nodes, people_of_sum_clues.classes),
-    )
+def test_classes_renamed_are_clues_renamed() -> None:
+    people = read_people(cm.graph(), cm.split_of(cm.graph()))
+    evidence, sums = feature_evidence(people, corners(people.classes)), 4 * normal(people.nodes, people.classes)
     order = torch.tensor([2, 0, 1])
     place = torch.argsort(order)
-    other = replace(
-        people_of_sum_clues,
-        labels=torch.where(people_of_sum_clues.labels < 0, -1, place[people_of_sum_clues.labels.clamp_min(0)]),
-    )
+    other = replace(people, labels=torch.where(people.labels < 0, -1, place[people.labels.clamp_min(0)]))
     renamed = FeatureEvidence(evidence.log_probabilities[:, order], evidence.explained)
-    own, common = sum_clues(people_of_sum_clues, evidence, sums, 2.0)
+    own, common = sum_clues(people, evidence, sums, 2.0)
     own2, common2 = sum_clues(other, renamed, sums[:, order], 2.0)
     assert torch.allclose(own2, own[:, order], atol=1e-4)
     assert torch.allclose(common2, common, atol=1e-4)

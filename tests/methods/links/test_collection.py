@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split, make_graph
@@ -32,14 +31,12 @@ from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
-PEOPLE = LocalPrivacy(1.0, 1.0)
 NOBODY = torch.zeros(made.NODES, dtype=torch.bool)
-SPLIT = Split(NOBODY, NOBODY, ~NOBODY)
 
 
-def released(links: LinkPrivacy, graph: Any = None, *, seed: int = 1, people: LocalPrivacy = PEOPLE) -> LinkReports:
-    graph = links_made.graph() if graph is None else graph
-    return randomize_graph(graph, SPLIT, people, links, randomness=SeededRandomness(seed))
+def released(links: LinkPrivacy, graph: Any) -> LinkReports:
+    split = Split(NOBODY, NOBODY, ~NOBODY)
+    return randomize_graph(graph, split, LocalPrivacy(1.0, 1.0), links, randomness=SeededRandomness(1))
 
 
 @pytest.mark.parametrize("mode", ["lower", "both"])
@@ -131,18 +128,6 @@ def test_a_part_of_a_graph_has_its_own_people_and_the_links_among_them() -> None
 
 
 NODES = 40
-MODES = ("lower", "both", "directed")
-
-
-def edges(mode: str, seed: int = 0) -> Tensor:
-    pairs = torch.from_numpy(np.random.default_rng(seed).integers(0, NODES, (2, 120)))
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    both = pairs if mode == "directed" else torch.cat([pairs, pairs.flip(0)], dim=1)
-    return torch.unique(both, dim=1)
-
-
-def who(seed: int = 1, share: float = 0.6) -> Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).random(NODES) < share)
 
 
 def log_ratios(pairs: Any) -> dict[tuple[int, int], float]:
@@ -155,10 +140,14 @@ def log_ratios(pairs: Any) -> dict[tuple[int, int], float]:
     return {**ratios, **dict(listed)}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_every_pair_is_worth_what_its_heard_ends_said(mode: str) -> None:
-    mechanism, heard = AdjacencyRR(epsilon=1.5, nodes=NODES, mode=mode), who()
-    sent = mechanism.randomize(edges(mode), randomness=SeededRandomness(3))
+    mechanism = AdjacencyRR(epsilon=1.5, nodes=NODES, mode=mode)
+    pairs = torch.from_numpy(np.random.default_rng(0).integers(0, NODES, (2, 120)))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    both = pairs if mode == "directed" else torch.cat([pairs, pairs.flip(0)], dim=1)
+    sent = mechanism.randomize(torch.unique(both, dim=1), randomness=SeededRandomness(3))
+    heard = torch.from_numpy(np.random.default_rng(1).random(NODES) < 0.6)
     named = set(map(tuple, sent.to_edge_index().T.tolist()))
     worth = math.log((1 - mechanism.flip) / mechanism.flip)
     for (i, j), ratio in log_ratios(pairs_of(mechanism, sent, heard)).items():

@@ -93,12 +93,12 @@ def test_without_validation_nodes_the_last_epoch_is_kept(selection: str) -> None
 # ---- UPGNet ----
 
 
-UPGNET = partial(LPGNN, denoising="upgnet", epsilon_x=4.0, epsilon_y=1.0, **SHORT)
+UPGNET = partial(short, denoising="upgnet", epsilon_x=4.0)
 
 
 def predicted(**settings: Any) -> torch.Tensor:
     graph = made.graph()
-    method = LPGNN(**{"epsilon_x": 4.0, "epsilon_y": 1.0, **SHORT, **settings})
+    method = short(**{"epsilon_x": 4.0, **settings})
     return method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
 
 
@@ -129,10 +129,6 @@ def test_the_units_of_features_change_nothing() -> None:
 # ---- reports of some, and links that count for as much as their ends agree ----
 
 
-def lpgnn(**more: Any) -> LPGNN:
-    return LPGNN(epsilon_x=2.0, epsilon_y=2.0, **{**SHORT, **more})
-
-
 def of_some(reports: LocalReports, who: Tensor) -> LocalReports:
     """The same reports, of which those of all others never arrived."""
     features = type(reports.features).from_tensors({name: t[who] for name, t in reports.features.to_tensors().items()})
@@ -146,7 +142,7 @@ def graph() -> Graph:
 
 @pytest.fixture
 def sent(graph: Graph) -> LocalReports:
-    return randomize_people(graph, made.split_of(graph), lpgnn().privacy, randomness=SeededRandomness(5))
+    return randomize_people(graph, made.split_of(graph), short().privacy, randomness=SeededRandomness(5))
 
 
 HALF = torch.arange(made.NODES) % 2 == 0
@@ -157,11 +153,11 @@ def test_everybody_is_predicted_where_all_or_half_answered(graph: Graph, sent: L
     """Where all did every bit is as without a mask; the reports of half say something else."""
     everyone = of_some(sent, torch.ones(made.NODES, dtype=torch.bool))
     whole, all_answered, some = (
-        lpgnn(**more).fit_reports(reports, topology_of(graph)) for reports in (sent, everyone, of_some(sent, HALF))
+        short(**more).fit_reports(reports, topology_of(graph)) for reports in (sent, everyone, of_some(sent, HALF))
     )
     assert torch.equal(whole.probabilities(), all_answered.probabilities())
     assert tuple(some.probabilities().shape) == (made.NODES, len(graph.schema.classes))
-    assert bool(torch.isfinite(some.probabilities()).all()) and some.guarantee.epsilon == 4.0
+    assert bool(torch.isfinite(some.probabilities()).all()) and some.guarantee.epsilon == 2.0
     assert not torch.equal(some.probabilities(), whole.probabilities())
 
 

@@ -120,19 +120,18 @@ FAST: dict[str, dict[str, Any]] = {
     "class-sums": {"epsilon": 4.0, "epochs": 3},
     "lpgnn": {"epsilon_x": 2.0, "epsilon_y": 2.0, "epochs": 3},
 }
-OVER_OF_PROXY_TUNING = {"learning_rate": (0.01, 0.1)}
 
 
-def tuned_of_proxy_tuning(name: str, graph: Any, proxy: Any, **how: Any) -> Any:
+def by_proxy(name: str, graph: Any, proxy: Any, **how: Any) -> Any:
     chosen = {"split": cm.split_of(cm.graph()), "randomness": SeededRandomness(3), "trials": 5, **how}
-    return tune_by_proxy(name, graph, proxy, FAST[name], OVER_OF_PROXY_TUNING, **chosen)
+    return tune_by_proxy(name, graph, proxy, FAST[name], {"learning_rate": (0.01, 0.1)}, **chosen)
 
 
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", FAST)
 def test_the_guarantee_is_that_of_one_training(name: str) -> None:
     start, proxy = cm.graph(), cm.graph(seed=9)
-    tuning = tuned_of_proxy_tuning(name, start, proxy)
+    tuning = by_proxy(name, start, proxy)
     once = build_method(name, {**FAST[name], **tuning.settings}, 3)
     once.fit(start, split=cm.split_of(start), randomness=SeededRandomness(5))
     assert tuning.method.ledger == once.ledger
@@ -148,15 +147,13 @@ def test_the_choice_does_not_look_at_the_private_graph(monkeypatch: pytest.Monke
     monkeypatch.setattr(tuning, "fingerprint", lambda graph, key: str(id(graph)))
     done: list[int] = []
     with pytest.raises(AssertionError, match="was read"):
-        tuned_of_proxy_tuning(
-            "gap", cm.Unreadable(cm.graph()), cm.graph(seed=9), progress=lambda at: done.append(at.done)
-        )
+        by_proxy("gap", cm.Unreadable(cm.graph()), cm.graph(seed=9), progress=lambda at: done.append(at.done))
     assert done == [1, 2]
 
 
 def test_the_graph_is_no_proxy_of_itself_under_any_name() -> None:
     with pytest.raises(InputError, match="the proxy is the private graph itself"):
-        tuned_of_proxy_tuning("gap", cm.graph(), cm.graph())
+        by_proxy("gap", cm.graph(), cm.graph())
 
 
 def test_a_proxy_with_people_of_the_private_graph_is_refused_before_any_trial() -> None:
@@ -166,7 +163,7 @@ def test_a_proxy_with_people_of_the_private_graph_is_refused_before_any_trial() 
     proxy.ids = np.array(["ANNA  7", *(f"bob {row}" for row in range(1, proxy.num_nodes))])
     trials: list[Any] = []
     with pytest.raises(InputError, match="--proxy: the proxy has 1 of the private graph's ids; allowed: a public gr"):
-        tuned_of_proxy_tuning("gap", start, proxy, progress=trials.append)
+        by_proxy("gap", start, proxy, progress=trials.append)
     assert not trials
 
 
