@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphveil.graphs import draw_private, make_graph
+from graphveil.graphs import Split, draw_private, make_graph
+from graphveil.methods.release.public_part import PublicPart, public_part_of
+from graphveil.methods.release.published import domain_of
 from tests.methods import made
 
 QUICK = {"epochs": 3, "hidden": 4, "steps_x": 2}
@@ -39,6 +41,11 @@ def with_private(start: Any, pairs: Tensor, **parts: Any) -> Any:
 def without_one(start: Any) -> Any:
     """A neighbour: one private edge less."""
     return with_private(start, private_pairs(start)[:, 1:])
+
+
+def public_part(start: Any = None, split: Split | None = None) -> PublicPart:
+    start = graph() if start is None else start
+    return public_part_of(start, split or made.split_of(start), domain_of(start))
 
 
 class Sealed(made.Sealed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,16 +128,8 @@ def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_
 # ---- on a GPU that is not there: all tensors of a training on one device, one reading an epoch ----
 
 
-SLOW_ON_GPU = {"label-pool", "class-sums", "gap, node", "progap, node"}
-
-
-def marked(names: Iterable[str]) -> list[Any]:
-    """The names as parameters of a test, slow ones marked."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW_ON_GPU)) for name in names]
-
-
 @pytest.mark.slow  # trainings
-@pytest.mark.parametrize("name", marked(ON_GPU))
+@pytest.mark.parametrize("name", ON_GPU)
 def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
     """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
     with pretended_gpu() as gpu:

@@ -30,39 +30,31 @@ def asked_about(node_changed: bool) -> Any:
     return made.changed(start, x=x, name="elsewhere")
 
 
-def queried(name: str, monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[list[bytes], list[torch.Tensor]]:
-    """The files, and the answers, of one model asked about two graphs that differ in node 0, with noisy sums frozen."""
-    start = cm.graph()
-    fitted = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
-    replay = cm.Replay(monkeypatch)
-    files, answers = [], []
-    for changed in (False, True):
-        # Each of its own: who loads one file shares its ledger.
-        method = load_method(fitted.save(path / f"before {changed}"))
-        answers.append(method.predict_proba(asked_about(changed), randomness=SeededRandomness(5)))
-        files.append(method.save(path / str(changed)).read_bytes())
-        replay.again()
-    return files, answers
-
-
 @pytest.mark.slow  # trainings
 @BOTH
 def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_about(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Record and replay: the node's own answer moves, as joint privacy allows; the model is the same, byte for byte."""
-    files, answers = queried(name, monkeypatch, tmp_path)
-    assert files[0] == files[1]
-    assert not torch.equal(answers[0][0], answers[1][0])
-    assert torch.equal(answers[0][1:], answers[1][1:])
-    # The weakened copy: older versions put the answers into the model, and its bytes moved with node 0.
-    weak = []
-    for changed in ("False", "True"):
-        file = tmp_path / changed / "model.safetensors"
+    """Record and replay: the node's own answer moves, as joint privacy allows; the model is the same, byte for byte.
+
+    The weakened copy: older versions put the answers into the model, and its bytes moved with node 0.
+    """
+    start = cm.graph()
+    fitted = KINDS[name](**SETTINGS).fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
+    replay, answers, models, weak = cm.Replay(monkeypatch), [], [], []
+    for changed in (False, True):
+        # Each of its own: who loads one file shares its ledger.
+        method = load_method(fitted.save(tmp_path / f"before {changed}"))
+        answers.append(method.predict_proba(asked_about(changed), randomness=SeededRandomness(5)))
+        file = method.save(tmp_path / str(changed))
+        models.append(file.read_bytes())
         kind, facts, tensors = read_method(file)
         inside = read_method(answers_file(file))[2]
         weak.append(save_method(tmp_path / f"old {changed}", kind, facts, tensors | inside).read_bytes())
-    assert weak[0] != weak[1]
+        replay.again()
+    assert models[0] == models[1] and weak[0] != weak[1]
+    assert not torch.equal(answers[0][0], answers[1][0])
+    assert torch.equal(answers[0][1:], answers[1][1:])
 
 
 @pytest.mark.parametrize("name", ["gap", "dp-mlp"])

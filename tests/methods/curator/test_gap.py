@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, random_split, social_graph
+from graphveil.graphs import random_split, social_graph
 from graphveil.methods import GAP, NodeSums, ProGAP
 from graphveil.methods.curator.evidence import corners
 from graphveil.methods.curator.gap import GapRecipe
@@ -158,21 +158,17 @@ def test_what_defaults_take_follows_from_the_declared_budget_alone() -> None:
 # ---- the pool: when there is one, what it says, and where it may not be ----
 
 
-def _graph() -> Graph:
-    return social_graph(300, average_degree=4, dimension=100, classes=4, seed=1)
-
-
-def _fit(kind: Any, **settings: Any) -> Any:
-    method = kind(**{"epsilon": 0.05, "hidden": 2, "epochs": 40, "queries": 1, **settings})
-    return method.fit(_graph(), split=random_split(_graph(), 0), randomness=SeededRandomness(0))
-
-
 @pytest.mark.parametrize("kind", [GAP, ProGAP])
 def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tmp_path: Path) -> None:
     """Behind so much noise that features alone say more than the last network, which stays as it is without a pool."""
-    pooled, plain, test = _fit(kind), _fit(kind, pooling="none"), random_split(_graph(), 0).test
+    graph = social_graph(300, average_degree=4, dimension=100, classes=4, seed=1)
+    split, settings = random_split(graph, 0), {"epsilon": 0.05, "hidden": 2, "epochs": 40, "queries": 1}
+    pooled, plain = (
+        kind(**settings, **more).fit(graph, split=split, randomness=SeededRandomness(0))
+        for more in ({}, {"pooling": "none"})
+    )
     assert (plain.pool, pooled.guarantee) == (None, plain.guarantee)
-    assert pooled.score(_graph(), test) > plain.score(_graph(), test) + 0.1
+    assert pooled.score(graph, split.test) > plain.score(graph, split.test) + 0.1
     networks, parts, features = pooled.result.networks, pooled.published.parts, pooled.published.people.features
     stages = [[features], parts] if kind is GAP else [parts[:many] for many in (1, 2, 3)]
     read = zip((networks[0], networks[-1]) if kind is GAP else networks, stages, strict=True)
@@ -183,10 +179,10 @@ def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tm
     pooled.save(tmp_path / "model")
     loaded = kind.load(tmp_path / "model")
     assert torch.equal(torch.as_tensor(loaded.predict_proba()), torch.as_tensor(pooled.predict_proba()))
-    other = made.changed(_graph(), name="people whom the method has not seen")
+    other = made.changed(graph, name="people whom the method has not seen")
     predictions = [torch.as_tensor(m.predict_proba(other, randomness=SeededRandomness(3))) for m in (pooled, loaded)]
     assert torch.equal(*predictions)
-    assert float((predictions[0].argmax(dim=1) == other.y).float().mean()) > plain.score(_graph(), test) + 0.1
+    assert float((predictions[0].argmax(dim=1) == other.y).float().mean()) > plain.score(graph, split.test) + 0.1
 
 
 def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> None:

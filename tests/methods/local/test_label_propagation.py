@@ -27,6 +27,7 @@ from graphveil.methods.local.label_propagation import (
 )
 from graphveil.models.labels.label_prior import Channel, class_shares
 from graphveil.models.labels.pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
+from tests.aggregation.formulas import dense_normalised
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
@@ -35,10 +36,7 @@ LABELLED = LABELS >= 0
 
 
 def dense_p() -> Tensor:
-    a = torch.zeros(7, 7)
-    a[EDGES[1], EDGES[0]] = 1
-    root = a.sum(1).clamp_min(1).rsqrt()
-    return root[:, None] * a * root[None, :]
+    return dense_normalised(torch.zeros(7, 7).index_put((EDGES[1], EDGES[0]), torch.tensor(1.0)), "gcn", False)
 
 
 def seeds() -> Tensor:

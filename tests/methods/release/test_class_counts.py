@@ -109,10 +109,6 @@ def test_other_people_and_what_cannot_be_served_are_refused(model: ClassCounts) 
 RATE = 2.0
 
 
-def part(graph: Any, split: Split | None = None) -> PublicPart:
-    return public_part_of(graph, split or made.split_of(graph), domain_of(graph))
-
-
 def telling(graph: Any, public: PublicPart) -> NeighbourCounts:
     """Counts that say everybody's class: twenty neighbours of it, and none of any other."""
     label = torch.where(graph.y < 0, 0, graph.y)
@@ -122,7 +118,7 @@ def telling(graph: Any, public: PublicPart) -> NeighbourCounts:
 @pytest.mark.slow
 def test_counts_that_tell_are_used_and_those_that_do_not_are_left_out() -> None:
     graph = released_made.graph()
-    public, split = part(graph), made.split_of(graph)
+    public, split = released_made.public_part(graph), made.split_of(graph)
     reading = read_counts(public, telling(graph, public), RATE)
     assert reading.variant == COUNTS_USED
     tested = split.test & (graph.y >= 0)
@@ -140,7 +136,7 @@ def test_labels_of_test_nodes_are_never_seen() -> None:
     split = made.split_of(graph)
     other = made.changed(graph, y=torch.where(split.test & (graph.y >= 0), (graph.y + 1) % 3, graph.y))
     other.public_edges = graph.public_edges
-    first, second = part(graph, split), part(other, split)
+    first, second = (released_made.public_part(people, split) for people in (graph, other))
     counts = telling(graph, first)
     assert torch.equal(read_counts(first, counts, RATE).scores, read_counts(second, counts, RATE).scores)
 

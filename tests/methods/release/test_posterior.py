@@ -17,7 +17,7 @@ from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.counts.posterior import weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy
-from graphveil.methods.release.public_part import PublicPart, everybody, neighbour_sums, public_part_of
+from graphveil.methods.release.public_part import everybody, neighbour_sums, public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.rehearsal import MOST_EDGES, alternatives, made_private, rehearsable, rehearse
 from graphveil.privacy import SeededRandomness
@@ -94,14 +94,9 @@ def test_weights_are_those_of_bayes_rule_with_the_public_shares(friends: Any) ->
 # ---- the public part of a release ----
 
 
-def part(graph: Any = None, split: Split | None = None) -> PublicPart:
-    graph = graph or released_made.graph()
-    return public_part_of(graph, split or made.split_of(graph), domain_of(graph))
-
-
 def test_sums_are_those_of_a_dense_adjacency() -> None:
     graph = released_made.graph()
-    public = part(graph)
+    public = released_made.public_part(graph)
     rows = torch.rand(made.NODES, 4, dtype=torch.float64)
     dense = torch.zeros(made.NODES, made.NODES, dtype=torch.float64)
     dense[graph.edge_index[0][graph.public_edges], graph.edge_index[1][graph.public_edges]] = 1
@@ -114,7 +109,7 @@ def test_another_set_of_private_edges_is_the_same_public_part() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)
     other = released_made.with_private(graph, released_made.private_pairs(graph)[:, ::3])
-    first, second = (part(people, split) for people in (graph, other))
+    first, second = (released_made.public_part(people, split) for people in (graph, other))
     assert torch.equal(first.pairs, second.pairs)
     assert torch.equal(first.groups(), second.groups())
     assert torch.equal(first.sums, second.sums)
