@@ -17,10 +17,8 @@ from graphveil.engine import Blocks, LocalEngine
 from graphveil.errors import InputError
 
 # Row 2 and column 1 are empty; entry (3, 0) is stored although it is 0.
-ROWS = np.array([0, 0, 1, 3, 3, 4])
-COLUMNS = np.array([0, 3, 2, 0, 3, 2])
 VALUES = np.array([1.5, -2.0, 0.25, 0.0, 3.0, -1.0], dtype=np.float32)
-LITERAL = sp.csr_matrix((VALUES, (ROWS, COLUMNS)), shape=(5, 4))
+LITERAL = sp.csr_matrix((VALUES, ([0, 0, 1, 3, 3, 4], [0, 3, 2, 0, 3, 2])), shape=(5, 4))
 MATRICES = {
     "literal": LITERAL,
     "square": sp.random_array((40, 40), density=0.1, rng=np.random.default_rng(0), dtype=np.float32).tocsr(),

@@ -30,17 +30,7 @@ def noise_of(entry: Entry) -> Noise:
     )
     changed = settings.changing("attention", PEOPLE[entry.data], 2)
     assert (changed.steps, changed.rate) == (STEPS, BATCH / PEOPLE[entry.data])
-    schema = GraphSchema(
-        name="made",
-        dimension=4,
-        low=0.0,
-        high=1.0,
-        classes=("a", "b"),
-        directed=False,
-        private=("edges",),
-        source="made",
-    )
-    share = entry.settings["share_hops"]
+    schema, share = GraphSchema("made", 4, 0.0, 1.0, ("a", "b")), entry.settings["share_hops"]
     privacy = CuratorPrivacy(entry.settings["epsilon"], DELTA, "edge")
     return privacy.noise(schema, hops=1, trained={"attention": (changed, 600)}, share_hops=share)
 

@@ -82,10 +82,6 @@ def test_a_forked_process_gets_no_noise_of_its_parents() -> None:
 # ---- private gradient descent on a GPU that is not there ----
 
 
-def moved(model: nn.Module) -> nn.Module:
-    return model.to("cuda")
-
-
 @pytest.mark.slow  # seconds
 @pytest.mark.parametrize(("count", "rate", "gone"), [(200, 0.5, (0, 3, 77, 199)), (9000, 0.01, (3, 8195, 8999))])
 def test_removing_one_sample_moves_the_sum_by_its_own_part_only(count: int, rate: float, gone: tuple[int, ...]) -> None:
@@ -96,7 +92,7 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(count: int, rate
     behind = torch.arange(min(count, 8192), min(count, 8262))
     everybody = torch.cat([torch.arange(150), behind, torch.tensor(gone)]).unique()
     with pretended_gpu() as gpu:
-        descent = PrivateDescent(moved(perceptron(20, 16, 4)), x, y, schedule)
+        descent = PrivateDescent(perceptron(20, 16, 4).to("cuda"), x, y, schedule)
         whole = descent.clipped_sums(everybody, Fixed())
         assert gpu.holds(whole)
         for sample in gone:
@@ -135,7 +131,7 @@ def test_the_cpu_waits_once_however_long_a_training_is() -> None:
     waits = []
     for steps in (3, 12):
         with pretended_gpu() as gpu:
-            model = moved(perceptron(20, 16, 4))
+            model = perceptron(20, 16, 4).to("cuda")
             descent = PrivateDescent(model, x, y, PrivateSchedule(**{**SCHEDULE, "steps": steps}))
             before = gpu.waits.total()
             source = SeededRandomness(1)
@@ -151,7 +147,7 @@ def test_dropout_leaves_the_callers_numbers_alone() -> None:
     torch.manual_seed(0)
     first = torch.rand(1)
     with pretended_gpu():
-        descent = PrivateDescent(moved(model), x, y, PrivateSchedule(**SCHEDULE))
+        descent = PrivateDescent(model.to("cuda"), x, y, PrivateSchedule(**SCHEDULE))
         torch.manual_seed(0)
         descent.step(SeededRandomness(1))
         assert torch.equal(torch.rand(1), first)
