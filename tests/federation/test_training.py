@@ -27,7 +27,7 @@ from tests.federation.views import Recorder, holdings, setting_of
 
 N = 40
 MODES = ("individual", "paper", "shared-linear")
-ALL_MODES = (*MODES, "all-shares")
+ALL_MODES = (*MODES, "guesses", "all-shares")
 
 
 def federation(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:

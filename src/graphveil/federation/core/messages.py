@@ -1,7 +1,14 @@
-"""All kinds of messages: who sends each to whom, and what it reveals under which assumption; nothing else is accepted.
+"""All kinds of messages: who sends each to whom, and what it reveals under which assumption.
 
-A message is a name and an array of one declared type; the reader states the shape it expects and refuses any other.
-`simulate` delivers them between the programs of all parties in one process.
+A message is a name and an array.  What is checked at run time, on every message:
+
+    sender   its kind is in `KINDS`, and the array of that kind's element type                       `require_kind`
+    reader   the same, and it is of the sender, kind and shape that its program waits for            `checked_body`
+             over the network also every frame, before a byte is believed                        `transport.wire`
+
+The roles in `KINDS` are checked by no party: tests compare them, and each mode's `sent`, with what all programs send,
+and `graphveil federation verify` compares them with a party's log.
+`simulate` delivers messages between the programs of all parties in one process.
 """
 
 from __future__ import annotations
@@ -18,10 +25,11 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send, Watch, advance
 
+#: What several kinds reveal.
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
 SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
-#: Of keys and corrections of `hidden_matrix`: some bits of the corrections are always 0, all others look random.
-HALF = "the agreed room for connections a node; about the connections nothing without the other side's key"
+#: Of corrections of `hidden_matrix` beside one key: some of their bits are always 0, all others look random.
+ONE_KEY = "the agreed room for connections a node; about the connections nothing without the other side's key"
 SERVER, HOLDER, LABELS, ANYBODY = "server", "holder", "label holder", "all others"
 
 
@@ -49,7 +57,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, HOLDER, torch.uint8, "nothing: a fresh public key, of masks that the server does not know"
         ),
         "matrix-key": Kind(HOLDER, ANYBODY, torch.uint8, "nothing: one of two keys to a holder's connections"),
-        "hidden-matrix": Kind(HOLDER, ANYBODY, torch.int64, HALF),
+        "hidden-matrix": Kind(HOLDER, ANYBODY, torch.int64, ONE_KEY),
         "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
@@ -135,13 +143,13 @@ class Entry:
 
 
 def require_kind(kind: str, body: Tensor) -> None:
-    """Refuse, before it is sent, what may not be; InputError for an unknown kind, or an array of another type."""
-    listed = KINDS.get(kind)
-    if listed is None:
+    """Refuse a message of an unknown kind, or an array of another type than the kind's: InputError."""
+    declared = KINDS.get(kind)
+    if declared is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
     # The element type is part of the kind: a float in place of ring elements could carry a number in the clear.
-    if body.dtype != listed.dtype:
-        raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(listed.dtype))
+    if body.dtype != declared.dtype:
+        raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(declared.dtype))
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
     entries: list[Entry] = []
     rounds = dict.fromkeys(programs, 0)
 
-    def go_on(name: str, message: Tensor | None) -> None:
+    def resume(name: str, message: Tensor | None) -> None:
         waiting.pop(name, None)
         while True:
             try:
@@ -200,10 +208,10 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
             if isinstance(effect, Checkpoint):
                 rounds[name] = effect.round
             else:
-                entries.append(_delivered(name, effect, rounds[name], programs, mail))
+                entries.append(_deliver(name, effect, rounds[name], programs, mail))
 
     for name in programs:
-        go_on(name, None)
+        resume(name, None)
     while len(results) < len(programs):
         # The first that can go on, in a fixed order: so one seed gives one transcript, whatever the machine.
         ready = next((name for name, expected in waiting.items() if mail[expected.sender, name]), None)
@@ -213,7 +221,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
             )
             raise InputError(f"messages that nobody sends: {stuck}", where="simulation")
         expected = waiting[ready]
-        go_on(ready, checked_body(expected, *mail[expected.sender, ready].popleft()))
+        resume(ready, checked_body(expected, *mail[expected.sender, ready].popleft()))
     left = [f"{kind} from {sender} to {to}" for (sender, to), box in mail.items() for kind, _ in box]
     # A message that nobody reads is still a message that somebody could read: it must be in the protocol or not sent.
     if left:
@@ -227,18 +235,20 @@ def checked_body(expected: Receive, kind: str, body: Tensor) -> Tensor:
         raise InputError(f"received message {kind!r}", where=expected.sender, allowed=expected.kind)
     require_kind(kind, body)
     fits = len(expected.shape) == body.dim() and all(
-        listed in (-1, size) for listed, size in zip(expected.shape, body.shape, strict=True)
+        declared in (-1, size) for declared, size in zip(expected.shape, body.shape, strict=True)
     )
     if not fits:
         raise InputError(f"{kind} of shape {tuple(body.shape)}", where=expected.sender, allowed=str(expected.shape))
     return body
 
 
-def _delivered(name: str, sent: Send, number: int, programs: Collection[str], mail: _Mail) -> Entry:
-    require_kind(sent.kind, sent.body)
-    if sent.to not in programs or sent.to == name:
-        raise InputError(f"message {sent.kind!r} to {sent.to!r}", allowed=", ".join(programs))
+def _deliver(sender: str, message: Send, round: int, programs: Collection[str], mail: _Mail) -> Entry:
+    """Put a message into its receiver's mail; return its record."""
+    kind, body = message.kind, message.body
+    require_kind(kind, body)
+    if message.to not in programs or message.to == sender:
+        raise InputError(f"message {kind!r} to {message.to!r}", allowed=", ".join(programs))
     # A copy, as a wire makes one: a sender that goes on computing in place must not change what it has sent.
-    mail[name, sent.to].append((sent.kind, sent.body.clone()))
-    size = sent.body.numel() * sent.body.element_size()
-    return Entry(number, name, sent.to, sent.kind, tuple(sent.body.shape), size, KINDS[sent.kind].reveals)
+    mail[sender, message.to].append((kind, body.clone()))
+    size = body.numel() * body.element_size()
+    return Entry(round, sender, message.to, kind, tuple(body.shape), size, KINDS[kind].reveals)

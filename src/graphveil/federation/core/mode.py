@@ -1,5 +1,4 @@
-"""What tells the ways in which a federation works together apart: one value a mode, of public facts, which all rooms
-read in place of its name.
+"""How the modes of a federation differ: one value a mode, of public facts, which all rooms read in place of its name.
 
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
@@ -23,29 +22,30 @@ from graphveil.privacy.statement.unit import EMBEDDING_ROW, GUESS, HIDDEN_ROW, P
 
 #: The kinds of messages by which holders find out which ids they share.
 ALIGNING: Final = ("blinded-ids", "blinded-set", "aligned")
-_ROWS: Final = ("labelled-rows", "validation-rows")
-_ALWAYS: Final = (*ALIGNING, *_ROWS, "hidden", "hidden-gradient", "kept-round")
+_SPLIT: Final = ("labelled-rows", "validation-rows")
+#: Of the modes in which the server trains, step by step with the label holder; and of their predictions.
+_SERVER_TRAINS: Final = (*ALIGNING, *_SPLIT, "hidden", "hidden-gradient", "kept-round")
 _ON_SHARES: Final = ("mask-keys", "masked-left", "masked-right", "correction")
-_PUBLISHED_LATER: Final = (*ALIGNING, "new-rows", "embeddings", "hidden")
+_EMBEDDINGS_LATER: Final = (*ALIGNING, "new-rows", "embeddings", "hidden")
 
 
 @dataclass(frozen=True)
 class Mode:
-    """One way to work together.
+    """One way in which holders, server and label holder work together.
 
     Attributes:
         name: as agreements state it.
         unit: of epsilon, where it is not a person.
         sent, sent_later: the kinds of messages of a run, and of a prediction for people who joined after it.
         reader: who reads what holders publish.
-        labels: by what others get to know training labels that are not randomized; None: by nothing.
-        labels_open: the same on screens.
-        assumes, assumes_public: what else is leaned on, in any case and where nothing is protected.
+        labels: how others learn training labels that are not randomized; None: they do not.
+        labels_open: the same, as screens say it.
+        assumes, assumes_public: further assumptions, always and where nothing is protected.
         trust: whom a holder trusts with what.
-        rounds_after: how many rounds are not of publications.
+        rounds_after: how many rounds come beside those of publications.
         fixed: options that stay at their defaults.
         noisy: whether what is published may have noise.
-        most_nodes: more take too long, as `crowded` says.
+        max_nodes: beyond it a run takes too long; `too_many_nodes` is the advice then, with a place for the number.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Mode:
     rounds_after: int = 1
     fixed: tuple[str, ...] = ()
     noisy: bool = True
-    most_nodes: float = float("inf")
-    crowded: str = ""
+    max_nodes: float = float("inf")
+    too_many_nodes: str = ""
 
     @property
     def opens(self) -> Assumption:
-        """What it opens to whom, as printed with every guarantee."""
+        """What the mode opens to whom, as printed with every guarantee."""
         return assume(f"opens-{self.name}")
 
     @property
@@ -98,15 +98,15 @@ MODE_OF: Final[Mapping[str, Mode]] = MappingProxyType(
             Mode(
                 "individual",
                 EMBEDDING_ROW,
-                (*_ALWAYS, "embeddings", "embedding-gradient", "best-round"),
-                _PUBLISHED_LATER,
+                (*_SERVER_TRAINS, "embeddings", "embedding-gradient", "best-round"),
+                _EMBEDDINGS_LATER,
                 labels=assume("labels-in-gradients", who="the server and the holders"),
             ),
             Mode(
                 "paper",
                 EMBEDDING_ROW,
-                (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
-                (*_PUBLISHED_LATER, *_ON_SHARES, "opened-share"),
+                (*_SERVER_TRAINS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
+                (*_EMBEDDINGS_LATER, *_ON_SHARES, "opened-share"),
                 labels=assume("labels-in-gradients", who="the server and the holders"),
                 assumes=(assume("paper-opened"),),
             ),
@@ -114,7 +114,7 @@ MODE_OF: Final[Mapping[str, Mode]] = MappingProxyType(
                 "shared-linear",
                 EMBEDDING_ROW,
                 (
-                    *(*_ALWAYS, *_ON_SHARES, "holder-key", "matrix-key", "hidden-matrix", "seal"),
+                    *(*_SERVER_TRAINS, *_ON_SHARES, "holder-key", "matrix-key", "hidden-matrix", "seal"),
                     *("masked-sum", "safe-bits", "noisy-share", "gradient-share"),
                 ),
                 (
@@ -125,8 +125,8 @@ MODE_OF: Final[Mapping[str, Mode]] = MappingProxyType(
                 assumes_public=(assume("sums-in-the-clear"),),
                 rounds_after=2,
                 # n^2 words for each holder and reader.
-                most_nodes=60_000,
-                crowded="shared-linear works on nodes x nodes numbers; above {:,} nodes take mode individual",
+                max_nodes=60_000,
+                too_many_nodes="shared-linear works on nodes x nodes numbers; above {:,} nodes take mode individual",
             ),
             Mode(
                 "guesses",
@@ -142,7 +142,7 @@ MODE_OF: Final[Mapping[str, Mode]] = MappingProxyType(
                 "all-shares",
                 HIDDEN_ROW,
                 (
-                    *(*ALIGNING, *_ROWS, "kept-round", "best-round", "holder-key"),
+                    *(*ALIGNING, *_SPLIT, "kept-round", "best-round", "holder-key"),
                     *(*_ON_SHARES, "masked-sum", "safe-bits", "hidden-share"),
                 ),
                 (*ALIGNING, *_ON_SHARES, "new-rows", "holder-key", "masked-sum", "safe-bits", "hidden-share"),
@@ -151,8 +151,8 @@ MODE_OF: Final[Mapping[str, Mode]] = MappingProxyType(
                 # What there is an arithmetic for, and how often z is opened: in each step.
                 fixed=("aggregator", "combine", "layers", "republish", "bits"),
                 noisy=False,
-                most_nodes=10_000,
-                crowded="all-shares masks nodes x nodes numbers for each holder; above {:,} nodes take mode "
+                max_nodes=10_000,
+                too_many_nodes="all-shares masks nodes x nodes numbers for each holder; above {:,} nodes take mode "
                 "shared-linear",
             ),
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import HALF, KINDS, LABELS
+from graphveil.federation.core.messages import ONE_KEY, KINDS, LABELS
 from graphveil.federation.core.mode import ALIGNING
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.programs import traffic_of
@@ -107,7 +107,7 @@ def _state(kind: str, guarantee: Guarantee) -> State:
         return State.NOISY if finite else State.PLAIN
     if kind in _OF_ROWS:
         return State.DERIVED if finite else State.PLAIN
-    if listed.reveals.startswith("nothing") or listed.reveals == HALF:
+    if listed.reveals.startswith("nothing") or listed.reveals == ONE_KEY:
         return State.SHARES
     return State.PLAIN if kind in _TO_OPEN else State.PUBLIC
 

@@ -193,7 +193,7 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
 
 def _advice(setting: Setting, nodes: int) -> list[str]:
     mode = setting.mode
-    advice = [mode.crowded.format(mode.most_nodes)] if nodes > mode.most_nodes else []
+    advice = [mode.too_many_nodes.format(mode.max_nodes)] if nodes > mode.max_nodes else []
     if not mode.noisy:
         return [_NO_NOISE, *advice]
     if setting.price.public:
