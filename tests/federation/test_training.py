@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import ANYBODY, KINDS
 from graphveil.federation.core.mode import MODE_OF
-from graphveil.federation.core.networks import LENGTH, apart
+from graphveil.federation.core.networks import EMBEDDING_LENGTH, standardise
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
@@ -63,7 +63,7 @@ def one_model(start: Trained, setting: Setting, by_holder: dict[str, Holding], b
         graphs = {name: structure_for(kind, by_holder[name].edge_index, N) for name in setting.names}
         rows = [start.holders[name].propagation(h0, graph) for name, graph in graphs.items()]
         # What the server makes of published rows before it trains on them passes gradients straight through.
-        z = network([h + (apart(h, LENGTH, like=h[head.train]) - h).detach() for h in rows])
+        z = network([h + (standardise(h, EMBEDDING_LENGTH, like=h[head.train]) - h).detach() for h in rows])
     else:
         x = torch.cat([scaled_rows(by_holder[name].features, len(setting.names)) for name in setting.names], dim=1)
         walks = [transition_matrix(by_holder[name].edge_index, N).toarray() for name in setting.names]

@@ -108,7 +108,7 @@ def go_on(copy: Path) -> None:
     store = Checkpoints(copy, RUN)
     try:
         assert store.published() >= 0
-        assert isinstance(store.noted(), str)
+        assert isinstance(store.published_name(), str)
         rounds = store.rounds()
         for round in rounds:
             state = store.load(round)

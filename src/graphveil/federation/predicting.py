@@ -21,7 +21,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.federation.core.agreement import Agreement
-from graphveil.federation.core.checkpoints import Checkpoints, digests_in
+from graphveil.federation.core.checkpoints import Checkpoints, hash_prefixes_in
 from graphveil.federation.core.id_forms import digests_of
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
@@ -126,7 +126,7 @@ def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
     mine = prediction_hash(agreement.hash, name).hex()
     for other in sorted(folder.iterdir()) if folder.is_dir() else ():
         # By what its checkpoints say: a folder that was given another name has published all the same.
-        for digest in digests_in(other / "checkpoints"):
+        for digest in hash_prefixes_in(other / "checkpoints"):
             if other.name == name and mine.startswith(digest):
                 continue
             with closing(Checkpoints(other / "checkpoints", digest)) as store:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.core.networks import LENGTH, Combination, OutputLayer, Propagation, apart
+from graphveil.federation.core.networks import EMBEDDING_LENGTH, Combination, OutputLayer, Propagation, standardise
 from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Member, Setting, Training
 from graphveil.federation.modes.linear_server import LinearNetwork
@@ -37,7 +37,7 @@ Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 class Plan:
     """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C.
 
-    `apart`: whether published rows are taken apart at the server as it does today, see `core.networks`; the paper's
+    `apart`: whether the server standardises published rows as it does today, see `core.networks`; the paper's
     server takes them as they are.
     """
 
@@ -149,7 +149,7 @@ def _published(h: Tensor, rows: Tensor, plan: Plan, generator: torch.Generator) 
     if plan.sigma and plan.shrink:
         scale = (x.shape[1] - 2) * plan.sigma**2
         x, noise = x * (1 - scale / x.square().sum(dim=1, keepdim=True)).clamp_min(0), 0.0
-    return apart(x, LENGTH, noise, like=x[rows]) if plan.apart else x
+    return standardise(x, EMBEDDING_LENGTH, noise, like=x[rows]) if plan.apart else x
 
 
 class _Combined:
@@ -304,7 +304,7 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     secure = float((predicted.argmax(dim=1) == graph.y)[split.test].float().mean())
     # Later draws of the same size are masks.
     words = source.words[: len(drawn)]
-    # The parties' own server takes rows apart, whatever the paper's does.
+    # The parties' own server standardises rows, whatever the paper's does.
     plain = run(replace(plan, apart=True), vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
     return Twins(secure, plain, trained.transcript.bytes, seconds)
 

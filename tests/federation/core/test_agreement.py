@@ -70,7 +70,7 @@ def test_epsilon_is_of_a_publication_where_an_agreement_says_nothing_of_a_person
     """Which of the two it is, all parties sign."""
     assert parse_agreement(text().encode()).setting.privacy.unit == "publication"
     person = text({"mode": "guesses", "epsilon": 2.0, "unit": "person"})
-    assert 'unit = "person"' in person and parse_agreement(person.encode()).setting.person
+    assert 'unit = "person"' in person and parse_agreement(person.encode()).setting.per_person
     with pytest.raises(DataError, match="unit person in mode individual"):
         parse_agreement(person.replace('mode = "guesses"', 'mode = "individual"').encode())
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Bounds, Dither
 from graphveil.federation.core.messages import simulate
-from graphveil.federation.core.rows import times_of
+from graphveil.federation.core.rows import publications_by_group
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum
@@ -56,7 +56,7 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
     both = 2 * columns
     bounds = setting_with(both, hops=hops).bounds
     whole = scipy.sparse.csr_array(np.full((1, 1), UNIT))  # S = 1: nothing is lost on the way
-    assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.rows, whole, both, hops) <= 1
+    assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.row_length, whole, both, hops) <= 1
     assert longest_row(1 - 2.0**-20, whole, both, hops) > 1
     walk = transition_matrix(torch.tensor([range(10_000), [0] * 10_000]), 10_000)  # a node with 10,000 neighbours
     down = propagation.rounded_down(walk, 1, ring.FRACTION_BITS)
@@ -154,20 +154,22 @@ def test_weights_never_pass_their_bound_whatever_the_server_adds_up(rounding: st
     rows, setting = 3_000, setting_with(6, width=4, epochs=3)
     size = math.sqrt(setting.columns * setting.model.width)
     sent = linear_server.bounded(torch.full((rows, setting.model.width), 1e6, dtype=torch.float64), setting) * UNIT
-    exact = setting.bounds.pull(rows)
+    exact = setting.bounds.longest_a(rows)
     if rounding == "away from zero":
         assert float((sent + 1).norm()) / UNIT > exact
         return
     length = float(sent.norm()) / UNIT
     assert 0.9 * exact < length <= exact and torch.equal(sent, sent.round())
-    start = 2 * (setting.bounds.start + 0.5 / UNIT) * size
+    start = 2 * (setting.bounds.start_entry + 0.5 / UNIT) * size
     cut = (size + setting.model.hops * math.sqrt(setting.model.width)) / UNIT
     longest = min(dither.longest for dither in dithers(setting))
     assert start + math.sqrt(rows) * (1 + 1 / UNIT) * length + cut <= longest < setting.privacy.clip
 
 
 def dithers(setting: Setting) -> list[Dither]:
-    all_dithers = [setting.dither_of(setting.published(times)) for times in times_of(setting).values()]
+    all_dithers = [
+        setting.dither_of(setting.publication_of(times)) for times in publications_by_group(setting).values()
+    ]
     return [dither for dither in all_dithers if dither is not None]
 
 
@@ -178,7 +180,7 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
 ) -> None:
     """P, W and z of every round, from what all holders keep, with a server that pulls as far as it may, or further."""
     if weak:
-        monkeypatch.setattr(Bounds, "pull", lambda me, rows: 200.0)
+        monkeypatch.setattr(Bounds, "longest_a", lambda me, rows: 200.0)
     by_holder = holdings(holders, 40, 5)
     setting = setting_of(by_holder, epsilon=8.0, epochs=4, shared_rate=1e9)
     seen = watched(setting, by_holder, monkeypatch)
@@ -205,6 +207,6 @@ def test_too_few_fraction_bits_are_refused() -> None:
     for few in ({"bits": 7}, {"bits": 9, "epochs": 200}):
         with pytest.raises(InputError, match="rounding takes all the room"):
             setting_with(**few)
-    assert setting_with(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.rows < 1
+    assert setting_with(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.row_length < 1
     with pytest.raises(InputError, match="rounding takes all the room"):
         Bounds(2, 1433, 16, 4, 6, math.inf)

@@ -129,9 +129,9 @@ def test_later_rounds_are_forgotten_and_publications_are_not(tmp_path: Path) -> 
     for round in range(3):
         store.save(round, state(round))
         store.publish(round + 1)
-    store.forget(1)
+    store.remove_after(1)
     assert store.rounds() == [0, 1] and store.published() == 3
-    store.forget(-1)
+    store.remove_after(-1)
     assert store.rounds() == [] and store.published() == 3
     (file,) = (tmp_path / "c").glob("*.published")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -165,6 +165,6 @@ def test_a_damaged_note_of_what_was_published_is_refused_by_name(content: bytes,
     store.publish(1, "rows")
     (file,) = (tmp_path / "c").glob("*.published")
     file.write_bytes(content)
-    for read in (store.published, store.noted):
+    for read in (store.published, store.published_name):
         with pytest.raises(ModelFileError, match="does not name a round; restore it"):
             read()

@@ -40,7 +40,7 @@ def test_every_publication_counts_and_no_more_leave_than_were_paid_for() -> None
     own = publisher(Publication(8.0, 1e-4, 3, 32))
     for rounds in (1, 2, 3):
         sent = own.publish(torch.full((5, 32), rounds / 10), str(rounds), TRAIN)
-        assert (len(own.seen), own.spent) == (rounds, own.publication.spent(rounds))
+        assert (own.times_published, own.spent) == (rounds, own.publication.spent(rounds))
     for other, round in ((0.4, 4), (-0.3, 3)):  # another round, and other rows in one that is run again
         with pytest.raises(BudgetError, match="publication 4 of 3"):
             own.publish(torch.full((5, 32), other), str(round), TRAIN)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import AGGREGATORS, COMBINES, Combination, OutputLayer, Propagation, apart
+from graphveil.federation.core.networks import AGGREGATORS, COMBINES, Combination, OutputLayer, Propagation, standardise
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.rows import TRAIN
@@ -106,7 +106,7 @@ def test_rows_of_a_holder_have_length_1(kind: str) -> None:
 def test_rows_lose_what_they_share_and_keep_their_lengths_beside_each_other(length: float) -> None:
     own = torch.randn(500, 8, generator=torch.Generator().manual_seed(0))
     own = own - own.mean(dim=0)
-    rows = apart(100.0 + 0.01 * own, length)
+    rows = standardise(100.0 + 0.01 * own, length)
     assert torch.allclose(rows, own * (length / own.square().sum(dim=1).mean().sqrt()), atol=1e-2)
 
 
@@ -115,15 +115,15 @@ def test_noise_does_not_count_as_length() -> None:
     generator = torch.Generator().manual_seed(1)
     own = torch.nn.functional.normalize(torch.randn(4000, 16, generator=generator), dim=1)
     noise = 2.0 * torch.randn(4000, 16, generator=generator)
-    factor = apart(own + noise, 4.0, noise=2.0 * math.sqrt(16)).norm() / (own + noise).norm()
+    factor = standardise(own + noise, 4.0, noise=2.0 * math.sqrt(16)).norm() / (own + noise).norm()
     assert float(factor) == pytest.approx(4.0, rel=0.2)
-    assert bool(apart(noise, 4.0, noise=100.0).isfinite().all())
+    assert bool(standardise(noise, 4.0, noise=100.0).isfinite().all())
 
 
 def test_gradients_pass_by_one_factor() -> None:
     rows = torch.randn(50, 4, generator=torch.Generator().manual_seed(2)).requires_grad_()
     slope = torch.randn(50, 4, generator=torch.Generator().manual_seed(3))
-    apart(rows, 1.0).backward(slope)  # type: ignore[no-untyped-call]
+    standardise(rows, 1.0).backward(slope)  # type: ignore[no-untyped-call]
     assert rows.grad is not None
     centred = slope - slope.mean(dim=0)
     assert torch.allclose(rows.grad / rows.grad.norm(), centred / centred.norm(), atol=1e-5)

@@ -111,7 +111,7 @@ def test_each_holder_adds_the_noise_of_one_publication_for_the_whole_epsilon(mon
     """960 numbers: a chi-square of their squares, false alarm 1e-6; without the noise of one holder it is refused."""
     setting, _ = trained(8.0)
     seen = Session(monkeypatch, 8.0)
-    once = setting.published(1)
+    once = setting.publication_of(1)
     variance = 3 * (once.sigma * once.clip) ** 2
     squares = float((seen.z.double() - plain(8.0)).square().sum()) / variance
     low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], seen.z.numel())

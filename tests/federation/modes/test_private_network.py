@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.person import RATE, STEPS, PersonPrice
+from graphveil.federation.core.person import SAMPLING_RATE, STEPS, PersonPrice
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
@@ -145,18 +145,18 @@ def test_a_restart_sends_what_was_drawn_or_trains_anew_and_is_charged_once() -> 
 def test_training_costs_what_is_declared_and_hardly_less(epsilon: float) -> None:
     """By the accountant, checked by Renyi accounting and by the same number of steps without sampling."""
     price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS)
-    spent, delta = price.trained
+    spent, delta = price.trained_price
     assert 0.999 * epsilon < spent <= epsilon and delta <= 1e-4
-    noise = {price.part.name: (price.multiplier,)}
-    assert pipeline_epsilon([price.part], noise, 1e-4, accountant="rdp") > spent
+    noise = {price.training.name: (price.multiplier,)}
+    assert pipeline_epsilon([price.training], noise, 1e-4, accountant="rdp") > spent
     # Sampling with probability 0.25 saves at most its factor, and all steps together cost more than one does.
     assert spent < gaussian_epsilon(price.multiplier, 1e-4, 2 * math.sqrt(STEPS))
-    assert spent > gaussian_epsilon(price.multiplier, 1e-4, 2 * RATE * math.sqrt(STEPS) / 2)
-    half = {price.part.name: (price.multiplier / 2,)}
-    assert pipeline_epsilon([price.part], half, 1e-4) > 2 * epsilon
-    assert price.part == ChangedSamples(steps=STEPS, rate=RATE, samples=1)
+    assert spent > gaussian_epsilon(price.multiplier, 1e-4, 2 * SAMPLING_RATE * math.sqrt(STEPS) / 2)
+    half = {price.training.name: (price.multiplier / 2,)}
+    assert pipeline_epsilon([price.training], half, 1e-4) > 2 * epsilon
+    assert price.training == ChangedSamples(steps=STEPS, rate=SAMPLING_RATE, samples=1)
     schedule = price.schedule(80)
-    assert (schedule.steps, schedule.rate, schedule.expected_batch) == (STEPS, RATE, 20.0)
+    assert (schedule.steps, schedule.rate, schedule.expected_batch) == (STEPS, SAMPLING_RATE, 20.0)
     assert (schedule.noise_multiplier, schedule.clip) == (price.multiplier, 1.0)
     assert (price.per_round, price.spent(0), price.spent(1), price.rounds) == (epsilon, 0.0, epsilon, 1)
 
@@ -173,7 +173,7 @@ def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None
     ledger = ledger_of(setting, 1)
     assert ledger.total("people") == pytest.approx((4.0, 1e-4), rel=1e-9)
     assert ledger_of(setting, 0).total("people") == (0.0, 0.0)
-    assert dict(ledger.spends[0].parameters)["multiplier"] == setting.of_person.multiplier
+    assert dict(ledger.spends[0].parameters)["multiplier"] == setting.person_price.multiplier
 
 
 def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:

@@ -66,16 +66,16 @@ def test_the_largest_change_of_one_person_is_what_the_noise_was_made_for() -> No
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_votes_and_training_cost_what_is_declared_together_and_hardly_less(epsilon: float) -> None:
     price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS, DEGREE)
-    spent, delta = price.trained
+    spent, delta = price.trained_price
     assert 0.999 * epsilon < spent <= epsilon and delta <= 1e-4 and price.votes is not None
     sums = Hops(count=1, sensitivity=math.sqrt(2 * DEGREE), name="votes")
-    noise = {price.part.name: (price.multiplier,), "votes": price.votes.sigmas}
-    assert isinstance(price.part, ChangedSamples)
-    assert pipeline_epsilon([price.part, sums], noise, 1e-4, accountant="rdp") > 0.99 * spent
+    noise = {price.training.name: (price.multiplier,), "votes": price.votes.sigmas}
+    assert isinstance(price.training, ChangedSamples)
+    assert pipeline_epsilon([price.training, sums], noise, 1e-4, accountant="rdp") > 0.99 * spent
     # Less noise than without votes would be too little, and twice the noise of the votes cannot make up for it.
     assert price.multiplier > PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS).multiplier
     half = noise | {"votes": (price.votes.sigmas[0] / 2,)}
-    assert pipeline_epsilon([price.part, sums], half, 1e-4) > epsilon * (1 + SHARE_OF_VOTES / 4)
+    assert pipeline_epsilon([price.training, sums], half, 1e-4) > epsilon * (1 + SHARE_OF_VOTES / 4)
 
 
 @pytest.mark.slow  # whole rounds
@@ -100,7 +100,7 @@ def test_guarantee_ledger_and_messages_say_what_is_read() -> None:
     assert guarantee.assumption("own-lists-cut") and not guarantee.assumption("connections-unread")
     assert "that others list that person is not covered" in guarantee.sentence()
     spend = ledger_of(setting, 1).spends[0]
-    votes = setting.of_person.votes
+    votes = setting.person_price.votes
     assert votes is not None and spend.mechanism.startswith("votes and dp-sgd, or ")
     assert dict(spend.parameters)["votes"] == votes.sigmas[0] and dict(spend.parameters)["degree_bound"] == DEGREE
     simulate_training(setting, by_holder, randomness=SeededRandomness(3))

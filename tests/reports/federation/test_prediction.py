@@ -123,7 +123,7 @@ def test_a_plan_of_a_prediction_names_its_price_and_its_seconds(epsilon: float, 
 def test_a_finished_prediction_has_a_card_and_pages_take_its_folder(tmp_path: Path) -> None:
     run = federation(tmp_path)
     here, agreement = keep(run, "clinic", LOG), agreement_in(run / "clinic" / FILE)
-    publisher = Publisher(agreement.setting.published(1), MaskKey.fresh(SeededRandomness(1)))
+    publisher = Publisher(agreement.setting.publication_of(1), MaskKey.fresh(SeededRandomness(1)))
     result = Prediction(torch.tensor([3, 5]), publisher, torch.tensor([[0.9, 0.1], [0.2, 0.8]]))
     answer = write_prediction(run / "clinic", "clinic", "may", agreement, Predicted(("d", "f"), result), seconds=1.0)
     assert answer["people"] == 2 and set(answer["files"]) < {file.name for file in here.iterdir()} | {"predictions.csv"}

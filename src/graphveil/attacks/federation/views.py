@@ -96,7 +96,7 @@ class Dealt:
             label: "P" for U of P_o [m, d], "W" for V of W_0 [d, h], "G" for U' of G [m, t].
         """
         d, h = self.setting.columns, self.setting.model.width
-        m, t = len(self.rows.some), len(self.rows.train)
+        m, t = len(self.rows.train_val), len(self.rows.train)
         shape = {"P": (m, d), "W": (d, h), "G": (m, t)}[label]
         return torch.stack([self.keys[name].expand(label, shape) for name in self.setting.names]).sum(dim=0)
 

@@ -59,12 +59,12 @@ class Dealt:
 
     def added(self) -> dict[tuple[str, int, str], Tensor]:
         """Return mask and noise by holder, round and group: its share less what it must be; not of the rest."""
-        shape = (len(self.rows.some), len(self.rows.train))
+        shape = (len(self.rows.train_val), len(self.rows.train))
         masked = {who: s.body for _, who, s in self.run.messages if s.kind == "masked-left" and s.body.shape == shape}
         e_gram, parts = torch.stack(list(masked.values())).sum(dim=0), {}
         for name, number, group, share in self.shares():
             if group != REST:
-                state, here = self.run.states[number - 1][name], self.rows.places(group)
+                state, here = self.run.states[number - 1][name], self.rows.slice_of(group)
                 parts[name, number, group] = share - state["z"][here] - ring.matmul(e_gram[here], state["a"])
         return parts
 
@@ -73,12 +73,12 @@ class Dealt:
         sums: dict[tuple[int, str], Tensor] = {}
         for _, number, group, share in self.shares():
             sums[number, group] = sums.get((number, group), torch.zeros_like(share)) + share
-        u = self.summed("G", (len(self.rows.some), len(self.rows.train)))
+        u = self.summed("G", (len(self.rows.train_val), len(self.rows.train)))
         for number, group in sums:
             if group == REST:
                 sums[number, group] += self.parts[f"last hop {self.setting.model.hops - 1}"]
                 continue
-            state, here = self.run.states[number - 1][self.setting.server], self.rows.places(group)
+            state, here = self.run.states[number - 1][self.setting.server], self.rows.slice_of(group)
             units = ring.encode(state["memory/a"], self.setting.protocol.bits)
             sums[number, group] += state["memory/part"][here] + ring.matmul(u[here], units)
         return sums
@@ -86,14 +86,14 @@ class Dealt:
     def rest(self) -> Tensor:
         """Return S^K X W of all who neither train nor validate, in the clear, float64 [n - m, h]."""
         holdings, count = apart_holdings(self.setting).values(), len(self.setting.names)
-        x = torch.cat([scaled_rows(each.features, count, self.setting.bounds.rows) for each in holdings], dim=1)
+        x = torch.cat([scaled_rows(each.features, count, self.setting.bounds.row_length) for each in holdings], dim=1)
         walks = [torch.from_numpy(transition_matrix(each.edge_index, NODES).toarray()) for each in holdings]
         s = torch.stack(walks).mean(dim=0)
         states = self.run.states[min(self.run.states)]
         shares = {part: torch.stack([states[name][part] for name in self.setting.names]) for part in ("p", "w")}
         p, w = (ring.decode(each.sum(dim=0), self.setting.protocol.bits).double() for each in shares.values())
         best = self.run.states[self.setting.rounds][self.setting.server]["memory/best"]
-        moved = w + p[self.rows.places(TRAIN)].T @ best
+        moved = w + p[self.rows.slice_of(TRAIN)].T @ best
         z: Tensor = torch.linalg.matrix_power(s, self.setting.model.hops) @ x @ moved
         return z[self.rows.rest]
 

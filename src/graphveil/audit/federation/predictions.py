@@ -277,7 +277,7 @@ def _audit_rows(finished: Finished, seed: int) -> Audit:
 def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
     """Say what is wrong with rows and guesses: others after a resume, or the same, or nearly, under other keys."""
     findings, setting, kinds = [], first.setting, ("embeddings", "guesses")
-    to, channel = setting.published(1), setting.guessing.channel
+    to, channel = setting.publication_of(1), setting.guessing.channel
     before, again, other = (each.run.bodies(_OPENING, *kinds) for each in (first, resumed, fresh))
     for key, (rows,) in before.items():
         sender, _, kind = key

@@ -51,7 +51,7 @@ from graphveil.audit.federation.replay import (
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import ANYBODY, KINDS, SERVER, UNIFORM
 from graphveil.federation.core.mode import Mode
-from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, times_of
+from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, publications_by_group
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.effects import Send
 from graphveil.federation.modes.all_shares_arithmetic import features_of
@@ -183,7 +183,7 @@ def _noise(first: Dealt, other: Dealt) -> list[str]:
     """Say what is wrong with the noise of the sums."""
     setting, findings = first.setting, list[str]()
     added, other_added = (_summed(each) for each in (first, other))
-    for group, times in times_of(setting).items():
+    for group, times in publications_by_group(setting).items():
         noise = torch.cat([sums for (_, some), sums in added.items() if some == group])
         moved = None if group == REST else other_added[AGAIN, group] - added[AGAIN, group]
         findings += weak_noise(setting, times, noise, moved, f"rows ({group})")
@@ -197,7 +197,7 @@ def weak_noise(setting: Setting, times: int, noise: Tensor, moved: Tensor | None
         times, rows: how often such rows are published, and what they are called.
         noise, moved: of all holders together, and how far it is from that of other data; None: its amount counts alone.
     """
-    to, bits = setting.published(times), 2 * setting.protocol.bits
+    to, bits = setting.publication_of(times), 2 * setting.protocol.bits
     scale = 2.0**bits * to.sigma * to.clip * math.sqrt(len(setting.members))
     findings = []
     # Too small and not merely different: masks that do not cancel only add, and what protects is all of them.
@@ -282,7 +282,7 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say which rows lie off the noise's grid, or were published with other data under the same noise."""
     findings = []
     # Those who train, then those who validate: the round is one that looks at them.
-    publications = [setting.published(times_of(setting)[group]) for group in (TRAIN, VALIDATION)]
+    publications = [setting.publication_of(publications_by_group(setting)[group]) for group in (TRAIN, VALIDATION)]
     for (sender, to, kind), bodies in run.bodies(AGAIN, "embeddings").items():
         changed = other.bodies(AGAIN, kind)[sender, to, kind]
         for publication, rows, changed_rows in zip(publications, bodies, changed, strict=True):

@@ -36,18 +36,21 @@ FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(
     {"name": str, "classes": list, "range": list, "directed": bool, "ids": str, "settings": dict, "party": list}
 )
-_PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
-_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool, "entries": int})
+_PARTY_FIELDS: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
+_HOLDER_FIELDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool, "entries": int})
 
 
 @dataclass(frozen=True)
 class Party:
-    """One party, its certificate in PEM; of a holder also how many feature columns it has, whether it has the labels,
-    for how many connections a node there is room, and what each of its columns may hold, where it declares that.
+    """One party.
 
     Attributes:
         role: "server" or "holder".
         address: "host:port".
+        certificate: PEM.
+        columns, labels: of a holder, how many feature columns it has, and whether it has the labels.
+        entries: for how many connections a node there is room.
+        kinds: what each of its columns may hold, where it declares that.
     """
 
     name: str
@@ -66,8 +69,13 @@ class Party:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A parsed agreement, with the signed bytes; parties: the server first; low, high: range of all features; ids: the
-    form in which holders compare them (`id_forms`).
+    """A parsed agreement.
+
+    Attributes:
+        parties: the server first.
+        low, high: range of all features.
+        data: the signed bytes.
+        ids: the form in which holders compare ids (`id_forms`).
     """
 
     name: str
@@ -121,7 +129,7 @@ def agreement_text(
         parties: the server first, with their certificates.
         low, high: declared range of all features.
         settings: option -> value, in the file's order.
-        ids: how holders compare them, a name in `id_forms.FORMS`.
+        ids: the form in which holders compare ids, a name in `id_forms.FORMS`.
     """
     lines = [
         "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
@@ -145,7 +153,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     """Return the agreement in a file's bytes, checked whole; DataError for a field missing, unknown or invalid.
 
     Args:
-        where: its name, for messages.
+        where: the file's name, for messages.
     """
     try:
         content = parse_toml(data.decode(), where=where)
@@ -155,14 +163,12 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
         low, high = (float(value) for value in content["range"])
-        options = content["settings"]
-        require_options(options)
-        for key, option in options.items():
+        settings, classes, ids = content["settings"], tuple(content["classes"]), content["ids"]
+        require_options(settings)
+        for key, option in settings.items():
             kind = type(OPTIONS[key])
             if type(option) is not kind and not (kind is float and type(option) is int):
                 raise InputError(f"{key} is {option!r}", allowed=KINDS[kind])
-        classes, settings = tuple(content["classes"]), dict(content["settings"])
-        ids = content["ids"]
         parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data, ids)
         require_choice(FORMS, ids=ids)
         _require_parties(parties)
@@ -192,12 +198,12 @@ def read_agreement(folder: Path) -> Agreement:
     parsed = parse_agreement(data, where=str(folder / FILE))
     for party in parsed.parties:
         # All of them, this party's too: a run begins only where everybody signed these very bytes.
-        signed = signatures.get(party.name)
-        if not isinstance(signed, str):
+        digits = signatures.get(party.name)
+        if not isinstance(digits, str):
             remedy = "graphveil federation sign at that party, then pass on its signatures.json"
             raise DataError(f"{party.name} has not signed", where=str(folder / SIGNATURES), remedy=remedy)
         try:
-            signature = bytes.fromhex(signed)
+            signature = bytes.fromhex(digits)
         except ValueError as error:
             raise DataError(f"the signature of {party.name} cannot be read", where=str(folder / SIGNATURES)) from error
         require_signature(party.certificate.encode(), data, signature)
@@ -208,16 +214,18 @@ def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
     """Return the text of `signatures.json`: party -> signature, hexadecimal.
 
     Args:
-        identities: those whose keys are at hand.
+        data: the agreement's bytes.
+        identities: of the parties that sign here.
     """
     return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"
 
 
 def _party(entry: Mapping[str, Any]) -> Party:
-    holds = isinstance(entry, Mapping) and entry.get("role") == "holder"
-    kinds: Mapping[str, type] = {"kinds": dict} if holds and "kinds" in entry else {}
-    _require_fields(entry, {**_PARTY, **(_HOLDS if holds else {}), **kinds}, "party")
-    columns = parse_columns(entry["kinds"], str(entry["name"])) if kinds else ()
+    is_holder = isinstance(entry, Mapping) and entry.get("role") == "holder"
+    declares = is_holder and "kinds" in entry
+    types = _PARTY_FIELDS if not is_holder else {**_PARTY_FIELDS, **_HOLDER_FIELDS}
+    _require_fields(entry, {**types, "kinds": dict} if declares else types, "party")
+    columns = parse_columns(entry["kinds"], str(entry["name"])) if declares else ()
     return Party(**{**entry, "kinds": columns})
 
 
@@ -249,14 +257,14 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
             raise InputError("its certificate names another party", where=party.name)
         if party.role == "holder":
             require_whole(1, None, party.name, columns=party.columns)
-        # A block that is wider than agreed would be read as another column's.
+        # A column's block of another width than declared would be read as the next column's.
         if party.kinds and party.columns != width_of(party.kinds):
             allowed = f"{width_of(party.kinds)}, the width of its kinds"
             raise InputError(f"columns is {party.columns}", where=party.name, allowed=allowed)
     # One certificate for two names would let one organisation be two holders, and collude with itself.
-    for what, values in (
+    for field, values in (
         ("address", [party.address for party in parties]),
         ("certificate", [fingerprint_of(party.certificate.encode()) for party in parties]),
     ):
         if len({*values}) != len(parties):
-            raise InputError(f"two parties share one {what}", allowed=f"a different {what} for every party")
+            raise InputError(f"two parties share one {field}", allowed=f"a different {field} for every party")

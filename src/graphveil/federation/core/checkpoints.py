@@ -35,9 +35,10 @@ from graphveil.files.writing import sync_folder, whole_file, writing
 # Nobody publishes before all have saved the round before, so parties are one round apart at most: two would do.
 _ROUNDS = 3
 # Shares of P never change and can be gigabytes: writing them again in each round would cost more than the round.
-_LARGE = 1 << 20
+_LARGE_BYTES = 1 << 20
 _SEAL = 32
-_ELSEWHERE, _PLATFORM = "elsewhere", "platform"
+#: Entries of a checkpoint beside the program's tensors: files of its large ones, and what computed it.
+_LARGE_FILES, _PLATFORM = "elsewhere", "platform"
 
 
 class Checkpoints:
@@ -55,8 +56,8 @@ class Checkpoints:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Before any checkpoint is read: a second process would publish the same round under other masks.
-            self._lock = _locked(folder / "lock")
-        self.alignment = _Parts(self)
+            self._lock = _open_lock(folder / "lock")
+        self.alignment = _AlignmentParts(self)
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
     def close(self) -> None:
@@ -81,7 +82,7 @@ class Checkpoints:
                 otherwise.
         """
         state = _read(self._file(round))
-        with _understood(self._file(round)):
+        with _damage_reported(self._file(round)):
             computed_by = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
         # Other rounding makes other rows, and the next round was published: that would be a second answer.
         if resumes and computed_by != platform_facts() and self.published() > round:
@@ -91,10 +92,10 @@ class Checkpoints:
                 where=str(self._file(round)),
                 remedy="resume there, or make a new agreement for a new run",
             )
-        for name, file in self._elsewhere(round, state.pop(_ELSEWHERE, None)).items():
-            large = _read(self._folder / file)
-            with _understood(self._folder / file):
-                state[name] = large["kept"]
+        for name, file in self._large_files(round, state.pop(_LARGE_FILES, None)).items():
+            content = _read(self._folder / file)
+            with _damage_reported(self._folder / file):
+                state[name] = content["kept"]
             self._large[name] = (state[name], state[name]._version, file)
         return state
 
@@ -107,39 +108,39 @@ class Checkpoints:
         """
         small, files = {}, {}
         for name, value in state.items():
-            if value.numel() * value.element_size() < _LARGE:
+            if value.numel() * value.element_size() < _LARGE_BYTES:
                 small[name] = value.contiguous()
             else:
-                files[name] = self._keep(name, value)
+                files[name] = self._write_large(name, value)
         if files:
-            small[_ELSEWHERE] = as_message(json.dumps(files).encode())
+            small[_LARGE_FILES] = as_message(json.dumps(files).encode())
         small[_PLATFORM] = as_message(platform_facts().encode())
         self._write(self._file(round), small)
         # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more.
         for old in self.rounds()[:-_ROUNDS]:
             self._file(old).unlink()
         needed: set[str] = set()
-        for round in self.rounds():
-            needed |= set(self._elsewhere(round, _read(self._file(round)).get(_ELSEWHERE)).values())
+        for number in self.rounds():
+            needed |= set(self._large_files(number, _read(self._file(number)).get(_LARGE_FILES)).values())
         for file in self._files("kept"):
             if file.name not in needed:
                 file.unlink()
         if round:  # all have saved the state before the first round: nobody aligns again
             self.alignment.clear()
 
-    def forget(self, after: int) -> None:
-        """Remove the rounds after this one: their shares belong to a session that is over."""
-        for round in self.rounds():
-            if round > after:
-                self._file(round).unlink()
+    def remove_after(self, round: int) -> None:
+        """Remove all rounds after this one: their shares belong to a session that is over."""
+        for later in self.rounds():
+            if later > round:
+                self._file(later).unlink()
 
     def published(self) -> int:
         """Return the last round for which this party has begun to publish, or 0; ModelFileError if it is damaged."""
-        return int(_noted(self._published)[0])
+        return int(_read_note(self._published_note)[0])
 
-    def noted(self) -> str:
+    def published_name(self) -> str:
         """Return the name of what was published for that round, "" for none; ModelFileError if it is damaged."""
-        return _noted(self._published)[1]
+        return _read_note(self._published_note)[1]
 
     def publish(self, round: int, name: str = "") -> None:
         """Note, before anything leaves, that this party publishes for a round, and what.
@@ -148,20 +149,20 @@ class Checkpoints:
             name: of the publication, hexadecimal; "" where it has none.
         """
         # Durable before a byte leaves, in one line that is replaced whole: round and name are of one publication.
-        self._replace(self._published, f"{round} {name}".encode())
+        self._replace(self._published_note, f"{round} {name}".encode())
         sync_folder(self._folder)
 
     def last_read(self) -> int:
         """Return the last round for which this party has read a publication of another one, or 0; ModelFileError if it
         is damaged."""
-        return int(_noted(self._read_note)[0])
+        return int(_read_note(self._last_read_note)[0])
 
     def note_read(self, round: int) -> None:
         """Note, before it is used, that a publication for a round was read: a second one would be charged again."""
-        self._replace(self._read_note, str(round).encode())
+        self._replace(self._last_read_note, str(round).encode())
         sync_folder(self._folder)
 
-    def _keep(self, name: str, value: Tensor) -> str:
+    def _write_large(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
         previous = self._large.get(name)
         # By identity and torch's version counter, so that gigabytes need not be compared each round.
@@ -174,11 +175,12 @@ class Checkpoints:
         self._large[name] = (value, value._version, file)
         return file
 
-    def _elsewhere(self, round: int, listed: Tensor | None) -> dict[str, str]:
-        if listed is None:
+    def _large_files(self, round: int, entry: Tensor | None) -> dict[str, str]:
+        """Return the files of a checkpoint's large tensors by name, as its entry for them says."""
+        if entry is None:
             return {}
-        with _understood(self._file(round)):
-            file_of: dict[str, str] = json.loads(bytes(listed.numpy()))
+        with _damage_reported(self._file(round)):
+            file_of: dict[str, str] = json.loads(bytes(entry.numpy()))
             # A path in a garbled checkpoint must not make this party read a file of another folder.
             if not all(re.fullmatch(rf"{self._agreement_hash}-[0-9a-f]+\.kept", file) for file in file_of.values()):
                 raise ValueError("it names files of another run")
@@ -198,18 +200,18 @@ class Checkpoints:
         return list(self._folder.glob(f"{self._agreement_hash}-*.{kind}"))
 
     @property
-    def _published(self) -> Path:
+    def _published_note(self) -> Path:
         return self._folder / f"{self._agreement_hash}.published"
 
     @property
-    def _read_note(self) -> Path:
+    def _last_read_note(self) -> Path:
         return self._folder / f"{self._agreement_hash}.read"
 
     def _file(self, round: int) -> Path:
         return self._folder / f"{self._agreement_hash}-{round}.checkpoint"
 
 
-def digests_in(folder: Path) -> list[str]:
+def hash_prefixes_in(folder: Path) -> list[str]:
     """Return the beginnings of the hashes of all agreements whose rounds lie in a folder."""
     return sorted({file.stem.rpartition("-")[0] for file in folder.glob("*-*.checkpoint")})
 
@@ -217,10 +219,10 @@ def digests_in(folder: Path) -> list[str]:
 def published_in(folder: Path) -> dict[str, int]:
     """Return the last round that was published under each agreement, by the beginning of its hash, from a folder;
     ModelFileError for a note that is damaged."""
-    return {file.stem: int(_noted(file)[0]) for file in sorted(folder.glob("*.published"))}
+    return {file.stem: int(_read_note(file)[0]) for file in sorted(folder.glob("*.published"))}
 
 
-class _Parts(MutableMapping[str, Tensor]):
+class _AlignmentParts(MutableMapping[str, Tensor]):
     """The parts of an alignment, each in a file of its own; a damaged one counts as missing."""
 
     def __init__(self, store: Checkpoints) -> None:
@@ -260,7 +262,7 @@ def platform_facts() -> str:
 
 
 @contextmanager
-def _understood(file: Path) -> Iterator[None]:
+def _damage_reported(file: Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -280,8 +282,8 @@ def _read(file: Path) -> dict[str, Tensor]:
     return state
 
 
-def _noted(file: Path) -> tuple[str, str]:
-    """Return the round that a note names, "0" where there is none, and what stands behind it."""
+def _read_note(file: Path) -> tuple[str, str]:
+    """Return the round that a note names, "0" where there is no note, and the name of what was published for it."""
     try:
         round, _, name = file.read_text().partition(" ")
     except FileNotFoundError:
@@ -294,7 +296,7 @@ def _noted(file: Path) -> tuple[str, str]:
     return round, name.strip()
 
 
-def _locked(file: Path) -> int | None:
+def _open_lock(file: Path) -> int | None:
     """Return the open lock file, or None on a system without file locks."""
     try:
         import fcntl

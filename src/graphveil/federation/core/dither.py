@@ -21,7 +21,7 @@ How long rows and weights of mode "shared-linear" get, every rounding counted, i
     W          W_0 + P_t^T A, cut to within u                       |.| <= |W_0| + sqrt(t) |A| + sqrt(d h) u
     S^K X W    cut K times, opened after the last hop               |.| <= |W| + K sqrt(h) u             all <= C'
 
-The server holds |A| to what is left (`Bounds.pull`); a cut entry may be 0 in place of its value, which is never longer.
+The server keeps |A| within what is left (`Bounds.longest_a`); a cut entry may be 0 in place of its value, never longer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MIN_SIGMA = 10.0
 
 
 class Words(Protocol):
-    """A source of uniform numbers."""
+    """A source of uniform 64-bit words."""
 
     def uint64(self, count: int) -> np.ndarray:
         """Return uniform words."""
@@ -55,8 +55,8 @@ class Dither:
     """The noise of one holder on numbers at scale 2^scale; public.
 
     Attributes:
-        publication: not one without noise.
-        holders: how many add such noise, each all of it.
+        publication: price and sigma of the noise, which is not 0.
+        holders: how many add such noise; each adds all that its own guarantee needs.
 
     Raises:
         InputError: the ring has no room for the noise, or a step is as long as a row.
@@ -88,7 +88,7 @@ class Dither:
 
     @property
     def longest(self) -> float:
-        """C': how long a row may be that is not yet rounded to the grid."""
+        """C': the most length of a row before it is rounded to the grid."""
         return self.publication.clip - math.sqrt(self.publication.columns) / 2 * 2.0 ** (self.step_bits - self.scale)
 
     @property
@@ -97,10 +97,10 @@ class Dither:
         return self.publication.sigma * self.publication.clip * 2.0 ** (self.scale - self.step_bits)
 
     def draw(self, shape: tuple[int, ...], words: Words) -> Tensor:
-        """Return m G + U, int64 ring elements of this shape; two draws with one source of words must not share words.
+        """Return m G + U, int64 ring elements of this shape.
 
         Args:
-            words: a uniform source.
+            words: a uniform source, which gives no other draw the same words.
         """
         count = math.prod(shape)
         normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))
@@ -113,7 +113,11 @@ class Dither:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Public facts: I holders, d columns, width h, K hops, f bits, and C', inf where nothing is protected.
+    """How long rows and weights of mode "shared-linear" get at most, see the module.
+
+    Attributes:
+        holders, columns, width, hops, bits: I, d, h, K and f.
+        longest: C', inf where nothing is protected.
 
     Raises:
         InputError: for so few fraction bits that rounding takes all the room.
@@ -127,7 +131,7 @@ class Bounds:
     longest: float
 
     def __post_init__(self) -> None:
-        if self.rows <= 0 or self.pull(1) <= 0:
+        if self.row_length <= 0 or self.longest_a(1) <= 0:
             raise InputError(
                 f"{self.bits} fraction bits: rounding takes all the room",
                 where="fixed point",
@@ -139,22 +143,26 @@ class Bounds:
         return 2.0**-self.bits
 
     @property
-    def rows(self) -> float:
-        """1 - kept: what the lengths of a person's rows at all holders add up to, in squares."""
+    def row_length(self) -> float:
+        """1 - kept: the length of a person's row of all holders' columns together."""
         # Half a unit a column for encoding X, and a whole one for each hop's truncation; 2^-20 for float64.
         return 1 - (self.hops + 0.5) * math.sqrt(self.columns) * self.unit - 2.0**-20
 
     @property
-    def start(self) -> float:
+    def start_entry(self) -> float:
         """w, the largest entry of a holder's share of W_0: together they take half of C'."""
         # Glorot's variance for the sum of all shares, or less where that could pass half of C'.
         free = math.sqrt(6.0 / (self.columns + self.width) / self.holders)
         return min(free, self.longest / 2 / self._size / self.holders)
 
-    def pull(self, rows: int) -> float:
-        """Return how long A may be where t rows train."""
+    def longest_a(self, rows: int) -> float:
+        """Return the most length of A.
+
+        Args:
+            rows: t, how many train.
+        """
         # The worst case of each, all in one direction: nobody knows W, so nothing can be measured and clipped later.
-        start = self.holders * (self.start + self.unit / 2) * self._size
+        start = self.holders * (self.start_entry + self.unit / 2) * self._size
         cut = (self._size + self.hops * math.sqrt(self.width)) * self.unit
         return (self.longest - start - cut) / (math.sqrt(rows) * (1 + self.unit))
 

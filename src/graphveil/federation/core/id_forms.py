@@ -1,4 +1,4 @@
-"""The form in which holders compare ids, as their agreement names it; each takes it before an id is blinded.
+"""The form in which holders compare ids, as their agreement names it; each id is put into it before it is blinded.
 
     exact       the text as it is, but for encodings of the same accents (`crypto.psi`)
     canonical   as the collector tells people apart: NFKC, no capitals, no spaces, nothing invisible
@@ -54,23 +54,22 @@ def in_form(form: str, ids: Sequence[str], where: str) -> list[str]:
         forms = [FORMS[form](id) for id in ids]
     except DeviceError as error:
         raise DataError(error.detail, where=where, allowed=f"ids of the form {form!r}, as agreed") from error
-    first: dict[str, int] = {}
-    for place, text in enumerate(forms):
-        # Two rows of one person have no single place in the common order: named here, by the texts in the files.
-        if first.setdefault(text, place) != place:
-            raise DataError(one_id(ids[first[text]], ids[place]), where=where, allowed="each person once")
+    first_row: dict[str, int] = {}
+    for row, text in enumerate(forms):
+        # Two rows of one person cannot both be in the common order: both ids are named, as the files have them.
+        if first_row.setdefault(text, row) != row:
+            raise DataError(one_id(ids[first_row[text]], ids[row]), where=where, allowed="each person once")
     return forms
 
 
 def digests_of(ids: Sequence[str], salt: bytes) -> Tensor:
-    """Return a keyed digest of each id, uint8 [n, 16], by which a holder knows a person again.
+    """Return a keyed digest of each id, uint8 [n, 16], by which a holder recognises a person.
 
     Args:
         ids: in the agreed form.
         salt: secret, 32 bytes.
     """
-    # Whatever form was agreed for aligning: somebody who joins again in capitals is no new person, and would else be
-    # published a second time.
+    # In one form whatever form was agreed: somebody who returns in capitals would otherwise be published a second time.
     texts = (known_as(text).encode("utf-8", "surrogatepass") for text in ids)
     joined = b"".join(hashlib.blake2b(text, digest_size=_DIGEST, key=salt).digest() for text in texts)
     return as_message(joined).view(-1, _DIGEST)

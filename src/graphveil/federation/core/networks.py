@@ -24,29 +24,29 @@ from graphveil.models.networks.two_layers import attend
 
 AGGREGATORS = ("sage", "gcn", "gat")
 COMBINES = ("concat", "mean", "regression")
-#: How long embeddings are at the server: at length 1 its first layer sees little of what tells nodes apart.
-LENGTH = 4.0
-#: Of the noise: nothing shorter can be told from none.
-_LEAST = 2.0**-4
+#: The root-mean-square length of embeddings at the server: at 1 its first layer sees little of how nodes differ.
+EMBEDDING_LENGTH = 4.0
+#: The least length of rows less their mean, as a share of their noise's: anything shorter is noise alone.
+_MIN_NOISE_SHARE = 2.0**-4
 
 
-def apart(rows: Tensor, length: float, noise: float = 0.0, *, like: Tensor | None = None) -> Tensor:
-    """Return rows less a mean, all scaled by one number: their own, or those of rows that a network was trained on.
+def standardise(rows: Tensor, length: float, noise: float = 0.0, *, like: Tensor | None = None) -> Tensor:
+    """Return rows less a mean, all scaled by one number, so that they have a given length without their noise.
 
     In a dense graph propagation makes all rows nearly alike: what they share is most of their length, and says nothing
     of a class. One number for all, so that a row of little signal stays short. Free, of rows that were published.
 
     Args:
         rows: [n, d].
-        length: root-mean-square length of a row afterwards, its noise apart.
-        noise: of a row, of `like` where that is given.
-        like: whose mean and length are taken, [m, d]; None: of `rows`.
+        length: root-mean-square length of a row afterwards, without its noise.
+        noise: root-mean-square length of the noise in a row of `like`.
+        like: rows that mean and scale are computed from, [m, d], such as those a network was trained on; None: `rows`.
     """
     like = rows if like is None else like
-    middle = like.mean(dim=0)
+    mean = like.mean(dim=0)
     # A constant to the gradient: rows are trained for what they say, and not for how long they are.
-    squares = (like - middle).detach().square().sum(dim=1).mean() - noise**2
-    return (rows - middle) * (length / squares.clamp_min((_LEAST * noise) ** 2 + 1e-18).sqrt())
+    squares = (like - mean).detach().square().sum(dim=1).mean() - noise**2
+    return (rows - mean) * (length / squares.clamp_min((_MIN_NOISE_SHARE * noise) ** 2 + 1e-18).sqrt())
 
 
 class Propagation(nn.Module):

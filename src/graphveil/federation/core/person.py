@@ -40,15 +40,17 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.checks import require_number, require_whole
 from graphveil.training.noisy_updates import PrivateSchedule
 
-#: Noisy gradients of one training, the chance with which each person is in one of them, and the step of plain descent
-#: times the noise multiplier: steps are shorter where noise is larger.  Chosen by validation labels alone (splits 100
-#: to 102 of digits, Cora, CiteSeer and Caltech36, 2 and 5 holders, epsilon 2 and 8).
-STEPS, RATE, REACH = 100, 0.25, 20.0
+#: Noisy gradients of one training, the chance with which each person is in one of them, and the learning rate of plain
+#: descent times the noise multiplier: steps are shorter where noise is larger.  Chosen by validation labels alone
+#: (splits 100 to 102 of digits, Cora, CiteSeer and Caltech36, 2 and 5 holders, epsilon 2 and 8).
+STEPS, SAMPLING_RATE, STEP_TIMES_NOISE = 100, 0.25, 20.0
 #: The part of the budget (of mu^2) of somebody who trains that goes to the votes, where there are any.
 SHARE_OF_VOTES = 0.5
-# The part of epsilon and delta that is reserved for the rounding of noise tables, which is checked afterwards.
+# The parts of epsilon and delta that are reserved for the rounding of noise tables, which is checked afterwards, and
+# the factor by which more is reserved than its estimate.
 _RESERVE, _MARGIN = (1e-7, 1e-5), 1.1
-_VOTES, _MOST_NAMES = "votes", 10_000
+#: The name of the votes in the account of both, and the largest degree bound.
+_VOTES, _MAX_DEGREE = "votes", 10_000
 
 
 @dataclass(frozen=True)
@@ -78,22 +80,22 @@ class PersonPrice(PaidOnce):
                 "unit person at epsilon inf protects nobody", allowed="a finite epsilon", remedy="unit publication"
             )
         require_number("(0, 1)", delta=self.delta)
-        require_whole(0, _MOST_NAMES, degree_bound=self.degree_bound)
+        require_whole(0, _MAX_DEGREE, degree_bound=self.degree_bound)
         # The accountant has the last word, on the noise that will be drawn: never above what was declared.
-        epsilon, delta = self.trained
+        epsilon, delta = self.trained_price
         if epsilon > self.epsilon or delta > self.delta:
             what = f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}"
             raise InputError(what, remedy="raise delta, or lower epsilon")
 
     @property
-    def part(self) -> ChangedSamples:
+    def training(self) -> ChangedSamples:
         """The training as the accountant sees it: a person's one sample is replaced."""
-        return ChangedSamples(steps=STEPS, rate=RATE, samples=1)
+        return ChangedSamples(steps=STEPS, rate=SAMPLING_RATE, samples=1)
 
     @property
     def multiplier(self) -> float:
         """The noise of each gradient's sum over the clip."""
-        return self._calibrated.sigmas(self.part.name)[0]
+        return self._calibrated.sigmas(self.training.name)[0]
 
     @property
     def votes(self) -> PerturbedSum | None:
@@ -102,13 +104,13 @@ class PersonPrice(PaidOnce):
 
     @property
     def facts(self) -> dict[str, float | int]:
-        """What makes the noise of somebody who trains, for ledgers and plans."""
-        trained = {"steps": self.part.steps, "rate": self.part.rate, "multiplier": self.multiplier}
+        """The parameters of the noise that protects somebody who trains, for ledgers and plans."""
+        descent = {"steps": self.training.steps, "rate": self.training.rate, "multiplier": self.multiplier}
         votes = self.votes
-        return trained if votes is None else {**trained, "degree_bound": self.degree_bound, "votes": votes.sigmas[0]}
+        return descent if votes is None else {**descent, "degree_bound": self.degree_bound, "votes": votes.sigmas[0]}
 
     @cached_property
-    def trained(self) -> tuple[float, float]:
+    def trained_price(self) -> tuple[float, float]:
         """The epsilon and delta of a person who trains, the noise tables' rounding included."""
         # Read a little below delta: what is left pays for the noise tables, whose rounding is charged here.
         below = self.delta * (1 - _RESERVE[1] / 2)
@@ -119,19 +121,23 @@ class PersonPrice(PaidOnce):
     @cached_property
     def _calibrated(self) -> CalibratedPipeline:
         # Priced at noise of 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
-        more, cut = self._rounded(self.epsilon, self.delta, 1.0, 1.0)
-        target = self.epsilon * (1 - _RESERVE[0]) - _MARGIN * (more - self.epsilon)
-        reserved = self.delta * _RESERVE[1] + _MARGIN * (cut - self.delta)
+        epsilon, delta = self._rounded(self.epsilon, self.delta, 1.0, 1.0)
+        target = self.epsilon * (1 - _RESERVE[0]) - _MARGIN * (epsilon - self.epsilon)
+        reserved = self.delta * _RESERVE[1] + _MARGIN * (delta - self.delta)
         if target <= 0 or reserved >= self.delta:
             raise InputError(f"delta {rounded_up(self.delta)} is below the noise's cut tails", remedy="raise delta")
         if not self.degree_bound:
-            return calibrate_pipeline(target, self.delta, [self.part], reserved=reserved)
-        parts = (self.part, Hops(count=1, sensitivity=self._sums(1.0).sensitivity, name=_VOTES))
-        split = {self.part.name: 1 - SHARE_OF_VOTES, _VOTES: SHARE_OF_VOTES}
+            return calibrate_pipeline(target, self.delta, [self.training], reserved=reserved)
+        parts = (self.training, Hops(count=1, sensitivity=self._sums(1.0).sensitivity, name=_VOTES))
+        split = {self.training.name: 1 - SHARE_OF_VOTES, _VOTES: SHARE_OF_VOTES}
         return calibrate_pipeline(target, self.delta, parts, split=split, reserved=reserved)
 
     def _rounded(self, epsilon: float, delta: float, multiplier: float, votes: float) -> tuple[float, float]:
-        """What drawing from tables costs where exact normal noise would cost (epsilon, delta)."""
+        """Return the price of noise from tables where exact normal noise would cost (epsilon, delta).
+
+        Args:
+            multiplier, votes: the noise of gradients over the clip, and sigma of the votes.
+        """
         # Of the widest holder: all holders that guess add the same noise, and none pays more than was agreed.
         parameters = (self.columns + (self.classes if self.degree_bound else 0) + 1) * self.classes
         epsilon, delta = self.schedule(1, multiplier).price(epsilon, delta, parameters)
@@ -142,18 +148,19 @@ class PersonPrice(PaidOnce):
         return PerturbedSum(unit="node", degree=2 * self.degree_bound, sigmas=(sigma,))
 
     def schedule(self, people: int, multiplier: float | None = None) -> PrivateSchedule:
-        """Return the schedule of a training on so many people, who are counted in public.
+        """Return the schedule of a training on some people, whose number is public.
 
         Args:
+            people: how many.
             multiplier: of the noise; default: the one that is paid for.
         """
-        # The divisor is who trains by public count, never who came into a batch: that would tell who did.
+        # Gradients are divided by the expected batch, from the public number, never by a batch's own private size.
         noise = self.multiplier if multiplier is None else multiplier
         return PrivateSchedule(
             steps=STEPS,
-            rate=RATE,
-            expected_batch=RATE * people,
+            rate=SAMPLING_RATE,
+            expected_batch=SAMPLING_RATE * people,
             noise_multiplier=noise,
-            learning_rate=REACH / noise,
+            learning_rate=STEP_TIMES_NOISE / noise,
             optimiser="sgd",
         )

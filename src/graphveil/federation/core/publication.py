@@ -32,12 +32,12 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.checks import require_number, require_whole
 
 # Finer grids change a row by less than its noise does, while the noise's table grows with sigma in steps.
-_FINEST, _MAX_STEPS = 10, 1 << 17
-# The part of epsilon and delta that is reserved for the rounding of the noise table, which is checked afterwards.
+_MAX_BITS, _MAX_SIGMA_STEPS = 10, 1 << 17
+# The parts of epsilon and delta that are reserved for the rounding of the noise table, which is checked afterwards.
 _RESERVE = (1e-7, 1e-5)
 
 
-#: More sets than these are not numbered: fewer classes are named then.
+#: The most sets of classes that a report distinguishes; beyond it, sets of fewer classes are sent.
 MOST_SETS = 4_000
 
 
@@ -48,7 +48,7 @@ class NumberedSets:
 
         number      index of the set among all sets of k of the c classes, in the order of `itertools.combinations`
 
-    With little epsilon and many classes a set of several classes tells more than one class does.
+    With little epsilon and many classes a set of several classes tells its reader more than one class does.
 
     Args:
         epsilon: finite and positive.
@@ -72,9 +72,9 @@ class NumberedSets:
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> Tensor:
         """Return the number that is sent for each guess, int64 [n]; guesses: int64 [n], each in 0..c-1."""
         # A number tells what the set tells: the order of all sets is public.
-        keys = _keys(self.selection.every_report().members, self.classes)
-        sent = self.selection.randomize(guesses, randomness=randomness)
-        return torch.searchsorted(keys, _keys(sent.members, self.classes))
+        keys = _set_keys(self.selection.every_report().members, self.classes)
+        reports = self.selection.randomize(guesses, randomness=randomness)
+        return torch.searchsorted(keys, _set_keys(reports.members, self.classes))
 
     @property
     def keep(self) -> float:
@@ -102,10 +102,10 @@ def _transition(sets: NumberedSets) -> Tensor:
     return torch.from_numpy(selection.evidence(selection.every_report())).T.exp()
 
 
-def _keys(members: Tensor, classes: int) -> Tensor:
-    """One number for each ascending row [n, k], which rises in the order of combinations."""
-    places = classes ** torch.arange(members.shape[1] - 1, -1, -1)
-    return (members.long() * places).sum(dim=1)
+def _set_keys(members: Tensor, classes: int) -> Tensor:
+    """Return one number for each ascending row [n, k], which rises in the order of combinations."""
+    weights = classes ** torch.arange(members.shape[1] - 1, -1, -1)
+    return (members.long() * weights).sum(dim=1)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Publication:
         if self.public:
             return 0.0
         epsilon, delta = self.epsilon * (1 - _RESERVE[0]), self.delta * (1 - _RESERVE[1])
-        # 2 C: a row of length C can become its opposite. R releases of one row are one Gaussian, sqrt(R) as far.
+        # 2 C: a row of length C can become its opposite. R releases of a row are one Gaussian, sqrt(R) times as far.
         return analytic_gaussian_sigma(epsilon, delta, 2.0 * math.sqrt(self.rounds))
 
     @property
@@ -196,7 +196,9 @@ class Publication:
     @property
     def bits(self) -> int:
         """A row of length C is 2^bits steps long; depends on the noise alone."""
-        return max(1, min(_FINEST, math.floor(math.log2(_MAX_STEPS / self.sigma)))) if self.sigma else _FINEST
+        if not self.sigma:
+            return _MAX_BITS
+        return max(1, min(_MAX_BITS, math.floor(math.log2(_MAX_SIGMA_STEPS / self.sigma))))
 
 
 class PaidOnce:
@@ -212,7 +214,7 @@ class PaidOnce:
 
     @property
     def per_round(self) -> float:
-        """The epsilon of one publication, which here is all."""
+        """The epsilon of one publication, which is the whole epsilon."""
         return self.epsilon
 
     def spent(self, rounds: int) -> float:
@@ -260,6 +262,6 @@ class Guessing(PaidOnce):
 
     @property
     def keep(self) -> float:
-        """The probability that what is sent is the guess, or holds it."""
+        """The probability that the report is the guess, or a set that holds it."""
         response = self.response
         return 1.0 if response is None else response.keep

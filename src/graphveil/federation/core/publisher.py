@@ -57,11 +57,14 @@ class Publisher:
 
     Args:
         key: of the noise, fresh from the operating system; kept with the holder's own checkpoints.
-        seen: digests of what was published before. `latest` is the last one, "" without noise.
+        digests: of what was published before, hexadecimal.
+
+    Attributes:
+        latest: the name of the latest publication; "" before the first, and without noise.
     """
 
-    def __init__(self, publication: Publication, key: MaskKey, seen: tuple[str, ...] = ()) -> None:
-        self.publication, self.key, self.seen, self.latest = publication, key, seen, ""
+    def __init__(self, publication: Publication, key: MaskKey, digests: tuple[str, ...] = ()) -> None:
+        self.publication, self.key, self.digests, self.latest = publication, key, digests, ""
 
     def publish(self, x: Tensor, name: str, group: str) -> Tensor:
         """Return clipped noisy rows on the grid, float32 [n, d]: the same bytes for the same arguments and key.
@@ -77,11 +80,11 @@ class Publisher:
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
         publication = self.publication
-        # Noise is drawn for rows on the grid, in whole steps: sums of floats would leak in their lowest bits.
+        # Noise is drawn in whole steps, and added to rows on the grid: sums of floats would leak in their lowest bits.
         grid = quantise(x.detach(), cap=publication.clip, bits=publication.bits, normalise=False).values
-        # By the rows themselves too: whatever a publication is called, other rows are another one.
+        # Of the rows themselves too: under the same name, other rows are another publication.
         digest = hashlib.sha256(f"{name} {group} ".encode() + grid.numpy().tobytes()).hexdigest()
-        # Counted before the noise is drawn: a refusal here has read nothing that leaves.
+        # Counted before the noise is drawn: a publication that is refused has drawn and sent nothing.
         self.count(digest)
         self.latest = name
         steps = grid + self._noise(digest, tuple(grid.shape))
@@ -97,23 +100,33 @@ class Publisher:
         return dither.draw(shape, _Keyed(self.key, f"{label} {state}"))
 
     @property
+    def times_published(self) -> int:
+        """How many publications were counted so far."""
+        return len(self.digests)
+
+    @property
     def spent(self) -> float:
         """The epsilon of all publications so far."""
-        return self.publication.spent(len(self.seen))
+        return self.publication.spent(self.times_published)
 
     def count(self, name: str) -> None:
-        """Count a publication before it is made, by a hexadecimal digest of all that its rows depend on; again is free.
-        Raises BudgetError: for more publications than were paid for.
+        """Count a publication before it is made, unless it was counted before.
+
+        Args:
+            name: a digest of all that its rows depend on, hexadecimal.
+
+        Raises:
+            BudgetError: for more publications than were paid for.
         """
         self.latest = name
         # The same rows in the same round have the same noise: sending them again tells nothing more.
-        if name in self.seen:
+        if name in self.digests:
             return
-        if len(self.seen) >= self.publication.rounds:
-            what = f"publication {len(self.seen) + 1} of {self.publication.rounds}"
+        if self.times_published >= self.publication.rounds:
+            what = f"publication {self.times_published + 1} of {self.publication.rounds}"
             raise BudgetError(what, where="embeddings", remedy="agree on more rounds before the next run")
         # Digests and not a number: after a restart only they tell a repetition from a new publication.
-        self.seen = (*self.seen, name)
+        self.digests = (*self.digests, name)
 
     def _noise(self, label: str, shape: tuple[int, ...]) -> Tensor:
         sigma = self.publication.sigma * 2.0**self.publication.bits
@@ -134,7 +147,7 @@ class _Keyed:
 
     def uint64(self, count: int) -> np.ndarray:
         self._calls += 1
-        # The call's number is in the label: a sampler that asks twice must not be given the same words twice.
+        # The call's number is in the label: a sampler that draws twice must not be given the same words twice.
         return self._key.expand(f"{self._label} {self._calls}", (count,)).numpy().view(np.uint64)
 
     def bytes(self, count: int) -> bytes:
@@ -142,7 +155,7 @@ class _Keyed:
 
 
 def james_stein(x: Tensor, publication: Publication) -> Tensor:
-    """Return noisy rows [n, d] shrunk to 0 by the positive-part James-Stein factor; with d below 3 as they were.
+    """Return noisy rows [n, d] shrunk towards 0 by the positive-part James-Stein factor; unchanged for d below 3.
 
     Args:
         x: noisy rows, float32 [n, d].

@@ -24,46 +24,51 @@ from graphveil.federation.effects import Program, Receive
 GROUPS = TRAIN, VALIDATION, REST = "train", "validation", "rest"
 
 
-def times_of(setting: Setting) -> dict[str, int]:
-    """Return how often each group of rows is published."""
-    return {TRAIN: setting.publications, VALIDATION: setting.looked, REST: 1}
+def publications_by_group(setting: Setting) -> dict[str, int]:
+    """Return group of rows -> how often it is published."""
+    return {TRAIN: setting.publications, VALIDATION: setting.validations, REST: 1}
 
 
 def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
-    """Return a holder's publishers, by group of rows; all draw under labels of their own.
+    """Return a holder's publishers, by group of rows.
 
     Args:
-        key: of all their noise.
+        key: of the noise of all of them, which each expands under labels of its own.
     """
-    return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
+    return {
+        group: Publisher(setting.publication_of(count), key) for group, count in publications_by_group(setting).items()
+    }
 
 
 class PublishesRows:
     """A holder that publishes its rows by group.
 
     Attributes:
-        publishers: group of rows -> counts publications and draws noise.
+        publishers: group of rows -> its publisher, which counts publications and draws noise.
     """
 
     publishers: Mapping[str, Publisher]
 
     @property
     def publisher(self) -> Publisher:
-        """Of those who train: nobody's rows are published more often."""
+        """The publisher for rows of those who train, which are published most often."""
         return self.publishers[TRAIN]
 
     @property
     def spent(self) -> float:
-        """The epsilon of a row so far, at most: a row stands in one group."""
+        """The largest epsilon that any row has cost so far: each row is in one group."""
         return max(publisher.spent for publisher in self.publishers.values())
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Numbers of nodes, int64: who trains, who validates; of n nodes.
+    """Which nodes train and which validate, by their numbers, int64.
+
+    Attributes:
+        nodes: n, how many there are.
 
     Raises:
-        DataError: a number is no node's, or stands twice.
+        DataError: a number is no node's, or appears twice.
     """
 
     nodes: int
@@ -71,14 +76,14 @@ class Rows:
     validation: Tensor
 
     def __post_init__(self) -> None:
-        some = self.some
-        if len(some) and not (int(some.min()) >= 0 and int(some.max()) < self.nodes):
+        numbers = self.train_val
+        if len(numbers) and not (int(numbers.min()) >= 0 and int(numbers.max()) < self.nodes):
             raise DataError("a row that trains or validates does not exist", where="label holder")
-        if len(torch.unique(some)) != len(some):
+        if len(torch.unique(numbers)) != len(numbers):
             raise DataError("a row trains or validates twice", where="label holder")
 
     @property
-    def some(self) -> Tensor:
+    def train_val(self) -> Tensor:
         """Those who train, then those who validate."""
         return torch.cat([self.train, self.validation])
 
@@ -86,29 +91,29 @@ class Rows:
     def rest(self) -> Tensor:
         """All others, ascending."""
         left = torch.ones(self.nodes, dtype=torch.bool)
-        left[self.some] = False
+        left[self.train_val] = False
         return left.nonzero().squeeze(1)
 
-    def places(self, group: str) -> slice:
-        """Return where a group stands in `some`."""
-        trained = len(self.train)
-        return slice(0, trained) if group == TRAIN else slice(trained, trained + len(self.validation))
+    def slice_of(self, group: str) -> slice:
+        """Return the positions of a group in `train_val`."""
+        start = len(self.train)
+        return slice(0, start) if group == TRAIN else slice(start, start + len(self.validation))
 
     def of(self, group: str) -> Tensor:
         """Return the nodes of a group."""
         return {TRAIN: self.train, VALIDATION: self.validation}.get(group, self.rest)
 
     def groups(self, setting: Setting, round: int) -> tuple[str, ...]:
-        """Return who is published in a round.
+        """Return the groups whose rows are published in a round.
 
         Args:
-            round: from 1.
+            round: its number, from 1.
         """
-        return (TRAIN, VALIDATION) if setting.looks(round) and len(self.validation) else (TRAIN,)
+        return (TRAIN, VALIDATION) if setting.validates(round) and len(self.validation) else (TRAIN,)
 
 
 def receive_rows(setting: Setting, nodes: int, rows: int = -1) -> Program[Rows]:
-    """Wait for the label holder's announcement.
+    """Wait for the label holder's announcement of who trains and who validates.
 
     Args:
         nodes: n.

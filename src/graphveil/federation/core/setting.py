@@ -30,23 +30,23 @@ from graphveil.runtime.words import count_of
 MODES: Mapping[str, str] = MappingProxyType({name: mode.opens.sentence for name, mode in MODE_OF.items()})
 #: The unit of epsilon: one published row or guess, or one person at one holder.
 UNITS = ("publication", "person")
-#: Paper mode is refused where opened columns reach this share of a holder's columns.
+#: Paper mode is refused where the number of opened projections reaches this share of a holder's columns.
 # As many projections as columns give the features away; of sparse and binary columns fewer do.
 RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
-#: Room for connections a node of a holder's graph in mode "shared-linear".
+#: Connections a node for which a holder's graph has room in mode "shared-linear", where nothing else is agreed.
 ENTRIES = 8
-#: On shares all layers descend a sixteenth as fast as a first layer alone: faster, they leave the room of polynomials.
-_SLOWER = 4
+#: On shares all layers but the first descend at 2^-4 of its rate: faster, values leave the range of the polynomials.
+_HALVINGS = 4
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
 
 
 def room_for(edges: int, nodes: int) -> int:
-    """Return for how many connections a node a holder declares room: a power of two, which says little of the count.
+    """Return for how many connections a node a holder declares room: a power of two, which reveals little of the count.
 
     Args:
-        edges: of the holder, in both directions.
+        edges: how many the holder has, in both directions.
     """
     return 1 << max(2, math.ceil(math.log2((edges + nodes) / nodes)))
 
@@ -67,7 +67,13 @@ class Member:
 
 @dataclass(frozen=True)
 class Model:
-    """The networks; words are as of `networks`, width: h, hops: K, layers and dropout: of the server."""
+    """The networks.
+
+    Attributes:
+        aggregator, combine: of `networks.AGGREGATORS` and `networks.COMBINES`.
+        width, hops: h and K.
+        layers, dropout: of the server's network.
+    """
 
     aggregator: str = "sage"
     combine: str = "mean"
@@ -85,7 +91,7 @@ class Training:
         learning_rate, weight_decay: of Adam at every party.
         shared_rate, momentum: of the shared first layer, which is trained by plain descent.
         epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
-        validate: every how many publications validation nodes are looked at.
+        validate: every how many publications validation nodes are scored.
     """
 
     learning_rate: float = 0.01
@@ -101,7 +107,7 @@ class Training:
 
     @property
     def publications(self) -> int:
-        """How often holders publish, where they publish in rounds."""
+        """How often holders publish, in modes in which they publish in rounds."""
         return math.ceil(self.epochs / self.republish)
 
 
@@ -110,12 +116,13 @@ class Privacy:
     """The budgets, and the preparation of rows for noise.
 
     Attributes:
-        epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.
+        epsilon, delta: of all publications of one holder together; inf is no privacy against whoever reads them.
         clip: C, how long a published row may be.
         shrink: whether the server shrinks noisy rows (`james_stein`).
         epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
         unit: one of UNITS; "person" in mode guesses alone.
-        degree_bound: with unit person, how many names of a list are read of those who train; 0: no connection is.
+        degree_bound: with unit person, how many entries are read of the list of each who trains; 0: connections are
+            not read.
     """
 
     epsilon: float = math.inf
@@ -185,7 +192,7 @@ class Setting:
 
     @staticmethod
     def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
-        """Build a setting from options by the names of OPTIONS; InputError as the class, and for unknown names.
+        """Build a setting from options by the names of OPTIONS; InputError as for the class, and for unknown names.
 
         Args:
             members: the holders in order.
@@ -227,9 +234,9 @@ class Setting:
                         remedy="choose mode shared-linear or individual, or acknowledge it: --set opened=true",
                     )
         # A row that is trained on neighbours and on gradients of all rounds has no bound for a person.
-        if self.person and not self.mode.guesses:
+        if self.per_person and not self.mode.guesses:
             raise InputError(f"unit person in mode {self.mode.name}", allowed="mode guesses")
-        if self.privacy.degree_bound and not self.person:
+        if self.privacy.degree_bound and not self.per_person:
             raise InputError(f"degree_bound is {self.privacy.degree_bound}", allowed="with unit person")
         # Built for their checks: what no noise, channel or ring can do is refused before anybody's data is read.
         _ = self.price, self.label_channel
@@ -278,42 +285,46 @@ class Setting:
         """
         return self.publications + self.mode.rounds_after
 
-    def looks(self, round: int) -> bool:
-        """Return whether validation nodes are looked at in a round, from 1."""
+    def validates(self, round: int) -> bool:
+        """Return whether validation nodes are scored in a round, from 1."""
         return round % self.training.validate == 0 or round == self.publications
 
     @property
-    def looked(self) -> int:
-        """At how many publications validation nodes are looked at."""
+    def validations(self) -> int:
+        """The number of publications at which validation nodes are scored."""
         return math.ceil(self.publications / self.training.validate)
 
     @property
     def entries(self) -> dict[str, int]:
-        """Holder -> for how many connections a node its graph has room."""
+        """Holder -> for how many connections a node, itself counted, its graph has room."""
         return {member.name: member.entries for member in self.members}
 
     @cached_property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
-        return self.published(self.publications)
+        return self.publication_of(self.publications)
 
-    def published_by(self, party: object) -> int:
-        """Return how often a holder of this name publishes: who reads guesses has none of its own."""
-        return 0 if self.mode.guesses and party == self.label_holder else self.publications
+    def publications_of(self, holder: object) -> int:
+        """Return how often a holder of this name publishes: never, where it reads the others' guesses."""
+        return 0 if self.mode.guesses and holder == self.label_holder else self.publications
 
-    def published(self, times: int) -> Publication:
-        """Return the price and noise of one holder's rows that are published so often, for the whole epsilon."""
+    def publication_of(self, times: int) -> Publication:
+        """Return the price and noise of rows that one holder publishes some times, for the whole epsilon.
+
+        Args:
+            times: how often.
+        """
         privacy = self.privacy
         return _publication(privacy.epsilon, privacy.delta, times, self.model.width, privacy.clip)
 
     def dither_of(self, publication: Publication) -> Dither | None:
-        """The noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected."""
+        """Return the noise that each holder adds to what mode "shared-linear" opens; None where epsilon is inf."""
         return None if publication.public else Dither(publication, 2 * self.protocol.bits, len(self.members))
 
     @cached_property
     def bounds(self) -> Bounds:
-        """The public facts that limit what rounding adds."""
-        dithers = [self.dither_of(self.published(times)) for times in {self.publications, self.looked, 1}]
+        """The bounds on lengths of rows and weights in mode "shared-linear"."""
+        dithers = [self.dither_of(self.publication_of(times)) for times in {self.publications, self.validations, 1}]
         # The shortest of all: one W makes the rows of each kind.
         longest = min((dither.longest for dither in dithers if dither is not None), default=math.inf)
         return Bounds(len(self.members), self.columns, self.model.width, self.model.hops, self.protocol.bits, longest)
@@ -324,12 +335,12 @@ class Setting:
         return Guessing.best(self.privacy.epsilon, self.classes)
 
     @property
-    def person(self) -> bool:
+    def per_person(self) -> bool:
         """Whether epsilon is the price of one person at one holder."""
         return self.privacy.unit == "person"
 
     @cached_property
-    def of_person(self) -> PersonPrice:
+    def person_price(self) -> PersonPrice:
         """The price and noise of one person at one holder."""
         columns = max(member.columns for member in self.members if not member.labels)
         privacy = self.privacy
@@ -338,19 +349,19 @@ class Setting:
     @property
     def price(self) -> Publication | Guessing | PersonPrice:
         """What one holder's publications cost in this mode."""
-        if self.person:
-            return self.of_person
+        if self.per_person:
+            return self.person_price
         return self.guessing if self.mode.guesses else self.publication
 
     @property
     def label_channel(self) -> Tensor:
-        """Pr[label as heard = column | true label = row] of the training labels, float32 [c, c]."""
+        """Pr[reported label = column | true label = row] of the training labels, float32 [c, c]."""
         return Guessing(self.privacy.epsilon_y, self.classes).channel.float()
 
     @property
     def rates(self) -> tuple[Rate, Rate]:
         """The rates of descent in mode "all-shares": of the first layer, and of all others on shares."""
-        return Rate.of(self.training.shared_rate), Rate.of(self.training.shared_rate, _SLOWER)
+        return Rate.of(self.training.shared_rate), Rate.of(self.training.shared_rate, _HALVINGS)
 
     def steps(self, round: int) -> int:
         """Return how many steps the server's network takes in round 1..R."""
@@ -369,7 +380,7 @@ class Setting:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 
     def _require_arithmetic(self) -> None:
-        """Refuse what the mode has no arithmetic for."""
+        """Refuse options for which the mode has no arithmetic."""
         if math.isfinite(self.privacy.epsilon) and not self.mode.noisy:
             raise InputError(
                 f"epsilon {rounded_up(self.privacy.epsilon)} in mode {self.mode.name}, which publishes nothing with "
@@ -388,8 +399,7 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
     """Refuse names that are no option of a setting: InputError.
 
     Args:
-        names: of a caller or a file.
-        where: whose they are, for the message.
+        where: which caller or file gave them, for the message.
     """
     for name in names:
         if name not in OPTIONS:
@@ -398,5 +408,5 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
 
 @lru_cache(maxsize=64)
 def _publication(epsilon: float, delta: float, rounds: int, columns: int, clip: float) -> Publication:
-    # Kept, because its noise is searched for at every new value; public numbers alone.
+    # Cached, because each new value costs a search for its noise; arguments are public numbers alone.
     return Publication(epsilon, delta, rounds, columns, clip)

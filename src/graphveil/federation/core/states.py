@@ -1,4 +1,4 @@
-"""What a party needs to go on from a finished round, as named tensors alone: safe to save, nothing to unpickle.
+"""What a party needs to resume from a finished round, as named tensors alone: safe to save, nothing to unpickle.
 
     module/...    parameters         adam/...   step, first and second moments         publisher/...   key and digests
 
@@ -48,21 +48,20 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
 def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Return Adam's step, first and second moments of every parameter: prefix/number/name -> tensor."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    remembered = {}
+    state = {}
     for number, parameter in enumerate(parameters):
         for name, value in optimiser.state.get(parameter, {}).items():
-            # By place: the parameters' order is fixed by the setting, and torch gives them no names here.
-            remembered[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
-    return remembered
+            # By number: the parameters' order is fixed by the setting, and torch gives them no names here.
+            state[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
+    return state
 
 
 def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
-        here = f"{prefix}/{number}/"
-        remembered = {name: value.clone() for name, value in under(here, state).items()}
-        if remembered:
-            optimiser.state[parameter] = remembered
+        moments = {name: value.clone() for name, value in under(f"{prefix}/{number}/", state).items()}
+        if moments:
+            optimiser.state[parameter] = moments
 
 
 def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -77,14 +76,14 @@ def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: St
 def publisher_state(publisher: Publisher, prefix: str = "publisher") -> dict[str, Tensor]:
     """Return the noise's key and the digests of what was published."""
     # All digests, also of old rounds: forgetting one would give back a publication that was spent.
-    joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
+    joined = b"".join(bytes.fromhex(digest) for digest in publisher.digests)
     return {f"{prefix}/key": as_message(publisher.key.secret), f"{prefix}/seen": as_message(joined).view(-1, _DIGEST)}
 
 
 def load_publisher(publisher: Publisher, state: State, prefix: str = "publisher") -> None:
-    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
+    """Set key and digests, so that a round that runs again costs nothing more and no spend is lost."""
     publisher.key = MaskKey(state[f"{prefix}/key"].numpy().tobytes())
-    publisher.seen = tuple(row.numpy().tobytes().hex() for row in state[f"{prefix}/seen"])
+    publisher.digests = tuple(row.numpy().tobytes().hex() for row in state[f"{prefix}/seen"])
 
 
 def publishers_state(publishers: Mapping[str, Publisher]) -> dict[str, Tensor]:
@@ -97,7 +96,7 @@ def publishers_state(publishers: Mapping[str, Publisher]) -> dict[str, Tensor]:
 
 
 def load_publishers(publishers: Mapping[str, Publisher], state: State) -> None:
-    """Set them from a checkpoint."""
+    """Set the publishers' keys and digests from a checkpoint, by group of rows."""
     for group, publisher in publishers.items():
         load_publisher(publisher, state, f"publisher/{group}")
 
@@ -107,6 +106,7 @@ class RunContext:
     """One party's run.
 
     Attributes:
+        me: the party's name.
         randomness: of shares, keys and noise; the secure source except in tests.
         generator: of initial weights and dropout; protects nobody.
         done: how many rounds are finished.
@@ -126,6 +126,6 @@ class RunContext:
 
     @property
     def rounds_left(self) -> range:
-        """The rounds that are not finished: all holders publish once in each."""
-        # Finished rounds are not run again: their noise is spent, and nobody waits for their messages.
+        """The rounds of publications that are not finished."""
+        # Finished rounds are not run again: their epsilon is spent, and nobody waits for their messages.
         return range(self.done + 1, self.setting.publications + 1)

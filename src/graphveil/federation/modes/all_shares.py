@@ -6,7 +6,7 @@
     end      z of everybody, by the weights of the round that validated best
     later    z of new people, by the same weights
 
-Nobody knows a weight or an inner layer.  The label holder takes z apart as other modes' servers do, drops entries out,
+Nobody knows a weight or an inner layer.  The label holder standardises z as other modes' servers do, drops entries out,
 takes Adam's step on its last layer with decay, and shortens slopes, in floating point; shared layers have no dropout,
 decay or momentum.  Nothing has noise: against the label holder there is no epsilon.  The server deals masks, hears who
 trains, who validates and which rounds were kept, and colludes with no holder.  The arithmetic is in
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.networks import LENGTH, apart
+from graphveil.federation.core.networks import EMBEDDING_LENGTH, standardise
 from graphveil.federation.core.rate import SLOPE_BITS
 from graphveil.federation.core.rows import Rows, receive_rows
 from graphveil.federation.core.setting import Setting
@@ -143,7 +143,7 @@ def predicting_holder(
     z = yield from party.opened((yield from network_of(setting, shares).forward(party, new)))
     probabilities = None
     if z is not None:
-        probabilities = joined.labelled(run, before, apart(decode(z), LENGTH, like=before[TRAINED]))
+        probabilities = joined.labelled(run, before, standardise(decode(z), EMBEDDING_LENGTH, like=before[TRAINED]))
     result = Prediction(new, None, probabilities)
     yield Checkpoint(ROUNDS, lambda: {**seal, **result.state()})
     return result
@@ -195,13 +195,13 @@ def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
         z = yield from party.opened((yield from network.forward(party, torch.arange(rows.nodes))))
         if z is not None and head is not None:
             result.trained[TRAINED] = decode(z)[rows.train]
-            head.predict(apart(decode(z), LENGTH, like=result.trained[TRAINED]))
+            head.predict(standardise(decode(z), EMBEDDING_LENGTH, like=result.trained[TRAINED]))
         yield Checkpoint(setting.rounds, state)
 
 
 def _step(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows, round: int) -> Program[None]:
     setting, network, head = run.setting, result.network, result.head
-    before, looked = dict(network.shares), rows.some if setting.looks(round) else rows.train
+    before, looked = dict(network.shares), rows.train_val if setting.validates(round) else rows.train
     z = yield from party.opened((yield from network.forward(party, looked)))
     keep = False
     if z is None or head is None:
@@ -228,10 +228,12 @@ def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Te
     leaf, looked = z[:trained].requires_grad_(), z[trained:] if len(z) > trained else z.detach()
     # Dropped out here, where z is known: on shares it would be a product more.
     survives = (torch.rand(leaf.shape, generator=run.generator) >= rate) / (1 - rate)
-    seen = apart(leaf, LENGTH) * survives
+    seen = standardise(leaf, EMBEDDING_LENGTH) * survives
     pull, loss = head.step(seen.detach())
     (slope,) = torch.autograd.grad(seen, leaf, pull)
-    keep = run.setting.looks(round) and head.improves(apart(looked.detach(), LENGTH, like=leaf.detach()), round, loss)
+    keep = run.setting.validates(round) and head.improves(
+        standardise(looked.detach(), EMBEDDING_LENGTH, like=leaf.detach()), round, loss
+    )
     # So that no sum of slopes times a layer's values, at most 2/3 each, leaves the room of a cut.
     longest = _STEEPEST / max(trained, _FEW) ** 0.5
     return encode(slope * min(1.0, longest / max(float(slope.norm()), longest)), SLOPE_BITS), keep
@@ -243,12 +245,12 @@ def _relayed(run: RunContext, keep: bool, round: int) -> Program[bool]:
     if run.me == setting.server:
         # In each round: a dealer that waits for nobody would be rounds ahead of what holders have saved.
         answer = yield Receive(setting.label_holder, "kept-round", (1,))
-        for name in setting.names if setting.looks(round) else ():
+        for name in setting.names if setting.validates(round) else ():
             yield Send(name, "best-round", answer)
         return bool(int(answer))
     if run.me == setting.label_holder:
         yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
-    return setting.looks(round) and bool(int((yield Receive(setting.server, "best-round", (1,)))))
+    return setting.validates(round) and bool(int((yield Receive(setting.server, "best-round", (1,)))))
 
 
 def _shapes(setting: Setting) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,7 @@
 """The server of modes "individual" and "paper": it combines what holders publish, and trains with the label holder.
 Predictions of both for people who joined later, by the networks of the kept round.
 
-    round    embeddings of those who train -> (shrink) -> apart -> combine -> steps with the label holder -> gradients
+    round    embeddings of those who train -> (shrink) -> standardise -> combine -> steps with label holder -> gradients
     look     the hidden layer of those who validate to the label holder, which says whether the round is kept
     end      embeddings of all others, as they were in the round that was kept -> the hidden layer of all
     later    h0 as in a round; rows of new people alone leave, once, noise for the whole epsilon -> the kept network
@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import LENGTH, Combination, apart
+from graphveil.federation.core.networks import EMBEDDING_LENGTH, Combination, standardise
 from graphveil.federation.core.publisher import Publisher, james_stein, name_of_rows
-from graphveil.federation.core.rows import GROUPS, REST, TRAIN, VALIDATION, Rows, receive_rows, times_of
+from graphveil.federation.core.rows import GROUPS, REST, TRAIN, VALIDATION, Rows, publications_by_group, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.products import Dealer
@@ -110,7 +110,7 @@ def _train(server: _Server, round: int) -> Program[None]:
         server.optimiser.zero_grad()
         hidden.backward(gradient)
         server.optimiser.step()
-    if setting.looks(round):
+    if setting.validates(round):
         # The round is kept, here and at the holders, if it validates best.
         judged = VALIDATION if VALIDATION in published else TRAIN
         yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, judged))
@@ -138,21 +138,21 @@ def received(setting: Setting, rows: int) -> Program[list[Tensor]]:
 
 
 def _ready(setting: Setting, published: Mapping[str, Embeddings], group: str) -> list[Tensor]:
-    """Return the rows of a group shrunk and moved apart, as the server combines them: post-processing, and so free.
+    """Return the rows of a group shrunk and standardised, as the server combines them: post-processing, and so free.
 
     Args:
-        published: by group; by mean and length of those who train all others are moved too.
+        published: by group; rows of all groups are standardised by mean and length of those who train.
     """
     trained = _shrunk(setting, published[TRAIN], TRAIN)
     shrunk = trained if group == TRAIN else _shrunk(setting, published[group], group)
     noise = 0.0 if setting.privacy.shrink else setting.publication.noise
-    return [apart(rows, LENGTH, noise, like=like) for rows, like in zip(shrunk, trained, strict=True)]
+    return [standardise(rows, EMBEDDING_LENGTH, noise, like=like) for rows, like in zip(shrunk, trained, strict=True)]
 
 
 def _shrunk(setting: Setting, published: Embeddings, group: str) -> Embeddings:
     if not setting.privacy.shrink:
         return published
-    publication = setting.published(times_of(setting)[group])
+    publication = setting.publication_of(publications_by_group(setting)[group])
     return [james_stein(rows, publication) for rows in published]
 
 
@@ -189,7 +189,7 @@ def predicting_holder(
     and the connections of now; arguments as of `linear_predict`. Raises BudgetError: the holders disagree on who is
     new, or the prediction was made before from other data.
     """
-    setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
+    setting, publisher = run.setting, Publisher(run.setting.publication_of(1), MaskKey.fresh(run.randomness))
     weights = {name: value for name, value in before.items() if name.startswith(KEPT)}
     seal = joined.sealed(run, holding, {"new": new, **weights})
     if run.state is not None:

@@ -76,7 +76,7 @@ def private_votes(
         rows: who train, int64 [m].
         labels: theirs, as reported, int64 [m].
     """
-    sums = setting.of_person.votes
+    sums = setting.person_price.votes
     if sums is None:
         return torch.zeros(nodes, 0)
     lists = keep_lists(edge_index, nodes, setting.privacy.degree_bound)
@@ -127,7 +127,7 @@ def private_guesses(
         network,
         _training_rows(features, votes, rows),
         labels,
-        setting.of_person.schedule(len(rows)),
+        setting.person_price.schedule(len(rows)),
         randomness=randomness,
         loss=lambda logits, reported: local_network.label_losses(logits, reported, channel),
     )
@@ -153,14 +153,14 @@ class GuessPublisher:
 
     Attributes:
         reports: int64 [n], drawn once and saved before they leave, so that a round that runs again sends the same.
-        seen: one entry for each publication.
+        times_published: 0 or 1.
         paid: whether a person's epsilon was charged.
     """
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.reports: Tensor | None = None
-        self.seen: tuple[str, ...] = ()
+        self.times_published = 0
         self.paid = False
 
     def pay(self) -> None:
@@ -193,23 +193,23 @@ class GuessPublisher:
         """Return what was drawn."""
         if self.reports is None:
             raise RuntimeError("nothing has been drawn")
-        self.seen = ("guesses",)
+        self.times_published = 1
         return self.reports
 
     def state(self) -> dict[str, Tensor]:
         """Return the count of publications, and what was drawn."""
         drawn = {} if self.reports is None else {"guesses/sent": self.reports}
-        return {"guesses/count": torch.tensor([len(self.seen)]), **drawn}
+        return {"guesses/count": torch.tensor([self.times_published]), **drawn}
 
     def load(self, state: State) -> None:
         # The report itself is saved and not the guess: training again on other hardware could guess differently.
         self.reports = state.get("guesses/sent")
         # Earlier publications still count: a restart is no second budget.
-        self.seen = ("guesses",) * int(state["guesses/count"])
+        self.times_published = int(state["guesses/count"])
 
     @property
     def spent(self) -> float:
-        return self._setting.price.spent(len(self.seen) or int(self.paid))
+        return self._setting.price.spent(self.times_published or int(self.paid))
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class GuessingHolder:
 
     def state(self) -> dict[str, Tensor]:
         state = self.publisher.state()
-        if self.run.setting.person:
+        if self.run.setting.per_person:
             state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
         state |= self.learned
         return state | (self.head.state() if self.head is not None else {})
@@ -271,7 +271,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
     if run.state is not None:
         party.load(run.state)
     else:  # so that labels that are sent again are those that were randomized before
-        if setting.person and holding.head is None:
+        if setting.per_person and holding.head is None:
             # Charged on disk before training reads anybody; a second attempt costs no more, since nothing has left.
             party.publisher.pay()
         yield Checkpoint(0, party.state, party.publisher.spent)
@@ -309,7 +309,7 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
 def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
     """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m]."""
     setting = party.run.setting
-    if setting.person:
+    if setting.per_person:
         party.publisher.require_paid()
         holding, randomness = party.holding, party.run.randomness
         votes = private_votes(holding.edge_index, holding.nodes, rows, labels, setting, randomness=randomness)
@@ -333,7 +333,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
     run, setting = party.run, party.run.setting
     if not bool(head.val.any()):
         raise InputError("no validation nodes, which show how often guesses are right", where=run.me)
-    if setting.person and bool((head.val & head.train).any()):
+    if setting.per_person and bool((head.val & head.train).any()):
         raise InputError("a node trains and validates, and has no guess", where=run.me)
     if run.done < 1:
         labels = head.training_labels(_NOT_TRAINING)
@@ -350,7 +350,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
         nodes = party.holding.nodes
-        rows = _all_but(head.train.nonzero().squeeze(1), nodes) if setting.person else torch.arange(nodes)
+        rows = _all_but(head.train.nonzero().squeeze(1), nodes) if setting.per_person else torch.arange(nodes)
         guesses = []
         for name in run.roster.other_holders:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))

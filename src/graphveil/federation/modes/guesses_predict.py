@@ -83,7 +83,7 @@ def _learned(before: states.State, part: str) -> dict[str, Tensor]:
 def _guesses(setting: Setting, network: LocalNetwork, before: states.State, holding: Holding) -> Tensor:
     """Return a holder's guesses of everybody, int64 [n]."""
     learned = _learned(before, guesses.NETWORK)
-    if not setting.person:
+    if not setting.per_person:
         return network.by(learned).argmax(dim=1)
     # 0 favours no class: no votes were counted for people who joined later.
     votes = torch.zeros(holding.nodes, learned["weight"].shape[1] - int(holding.features.shape[1]))

@@ -145,7 +145,7 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
         yield from _publish(party, setting, published, round)
         if head is not None:
             yield from head.answer(setting, round)
-        if setting.looks(round) and int((yield Receive(setting.server, "best-round", (1,)))):
+        if setting.validates(round) and int((yield Receive(setting.server, "best-round", (1,)))):
             party = replace(party, rest=h[rows.rest].detach(), best=party.weights())
         gradient = torch.zeros_like(h)
         gradient[rows.train] = yield Receive(

@@ -125,7 +125,7 @@ class LabelHead:
             # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
             gradient, loss = self.step(z)
             yield Send(setting.server, "hidden-gradient", gradient)
-        if setting.looks(round):
+        if setting.validates(round):
             yield from self.judge(setting, round, loss)
 
     def judge(self, setting: Setting, round: int, loss: float) -> Program[None]:

@@ -60,7 +60,7 @@ def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
     """
     last = setting.model.hops - 1
     return [
-        Walk(f"hop {hop}", setting.columns, rows.some if hop == last else None, None if hop else setting.blocks)
+        Walk(f"hop {hop}", setting.columns, rows.train_val if hop == last else None, None if hop else setting.blocks)
         for hop in range(setting.model.hops)
     ]
 
@@ -221,7 +221,8 @@ def opened(
     walker = yield from propagation.open_walker(roster, key, matrix, setting.entries, walks, randomness=run.randomness)
     # Rounded once, before anything is shared: all parties compute exactly from here on.
     x = ring.encode(
-        propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows), setting.protocol.bits
+        propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.row_length),
+        setting.protocol.bits,
     )
     inner = yield from walker.masked(hops[0], hops[0].placed(x, run.me))
     return Exchange(run, rows, zero, key, walker, x, inner)
@@ -244,7 +245,7 @@ def _initial(
     exchange: Exchange, p: Tensor, e: Tensor, publishers: Mapping[str, Publisher], head: LabelHead | None
 ) -> Program[LinearHolder]:
     """Draw a share of W_0, and multiply what never changes: G and Z_0, from P = E + U."""
-    run, t = exchange.run, exchange.rows.places(TRAIN)
+    run, t = exchange.run, exchange.rows.slice_of(TRAIN)
     setting, u = run.setting, exchange.key.expand("P", tuple(p.shape))
     # (E + U)(E + U)^T less U U^T, which the server knows; E E^T is the first holder's to add.
     gram = ring.matmul(e, u[t].T) + ring.matmul(u, e[t].T)
@@ -253,7 +254,7 @@ def _initial(
     gram = yield from truncate_shared(exchange.zero, gram, exchange.key, _scale_of(setting), "gram")
     # Drawn from the secret source and not the seeded one: knowing W one could solve z = P W for the features.
     drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
-    w = ring.encode(drawn * setting.bounds.start, setting.protocol.bits)
+    w = ring.encode(drawn * setting.bounds.start_entry, setting.protocol.bits)
     f = yield from exchange.open("masked-right", w, "W")
     # E W_0 + U F; the server knows U V.
     z = ring.matmul(e, w) + ring.matmul(u, f)
@@ -274,9 +275,9 @@ def _masked_products(exchange: Exchange, party: LinearHolder, e: Tensor) -> Prog
     gram = yield from exchange.open("masked-left", party.gram, "G")
     matrix = exchange.walker.matrix
     fixed = [party.p, party.gram, party.z, party.w, exchange.x, matrix.data, matrix.indices, matrix.indptr]
-    commitment = Commitment.of([*fixed, exchange.rows.some], party.salt)
+    commitment = Commitment.of([*fixed, exchange.rows.train_val], party.salt)
     # Of those who train alone: weights move along no other rows.
-    return _Multiplied(e[exchange.rows.places(TRAIN)], gram, commitment)
+    return _Multiplied(e[exchange.rows.slice_of(TRAIN)], gram, commitment)
 
 
 def _publish(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder, round: int) -> Program[None]:
@@ -285,7 +286,7 @@ def _publish(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder, r
     # The name comes first: noise, count and note on disk all follow from it.
     name = yield from name_publication(run.roster, round, multiplied.commitment.to(party.a))
     for group in rows.groups(run.setting, round):
-        here = rows.places(group)
+        here = rows.slice_of(group)
         z = party.z[here] + ring.matmul(multiplied.gram[here], party.a)
         noisy = _noisy(exchange, party.publishers[group], group, (round, name), z)
         yield Send(run.setting.server, "noisy-share", noisy, name)

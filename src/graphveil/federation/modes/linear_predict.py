@@ -46,7 +46,7 @@ def predicting_holder(
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
-    publisher = Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
+    publisher = Publisher(run.setting.publication_of(1), MaskKey.fresh(run.randomness))
     exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
     if run.state is None:
         y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)

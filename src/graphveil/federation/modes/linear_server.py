@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import Combination, apart
+from graphveil.federation.core.networks import Combination, standardise
 from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, Rows, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
@@ -30,7 +30,7 @@ from graphveil.models.networks.layers import glorot
 
 
 class LinearNetwork(nn.Module):
-    """h = tanh(apart(z) V), then hidden layers."""
+    """h = tanh(standardise(z) V), then hidden layers."""
 
     def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class LinearNetwork(nn.Module):
             noise: its length in a row of those who train.
             like: z of those who train, where other rows are given.
         """
-        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, noise, like=like) @ self.mixing)])
+        combined: Tensor = self.rest([torch.tanh(standardise(z, 1.0, noise, like=like) @ self.mixing)])
         return combined
 
 
@@ -113,7 +113,7 @@ def _open(run: states.RunContext, nodes: int, rows: int) -> Program[_Dealt]:
     parts = yield from propagation.serve_walks(
         setting.names, keys, setting.entries, [*hops, *last_hops_of(setting, announced)], nodes
     )
-    m, t = len(announced.some), len(announced.train)
+    m, t = len(announced.train_val), len(announced.train)
     u = _summed_masks(keys, "P", (m, setting.columns))
     z = torch.zeros(m, width, dtype=torch.int64)
     if run.state is None:
@@ -144,7 +144,7 @@ class _Memory:
     def start(dealt: _Dealt) -> _Memory:
         shape = (len(dealt.rows.train), dealt.run.setting.model.width)
         zeros = torch.zeros(shape, dtype=torch.float64)
-        return _Memory(dealt.z, torch.zeros(shape), zeros, zeros, torch.zeros(len(dealt.rows.some), shape[1]))
+        return _Memory(dealt.z, torch.zeros(shape), zeros, zeros, torch.zeros(len(dealt.rows.train_val), shape[1]))
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,10 @@ def _train(training: _Training, round: int) -> Program[None]:
     moved = ring.matmul(dealt.gram, _units(used, setting)) + memory.part
     opened = {}
     for group in rows.groups(setting, round):
-        opened[group] = yield from opened_rows(setting, moved[rows.places(group)])
+        opened[group] = yield from opened_rows(setting, moved[rows.slice_of(group)])
     z = opened[TRAIN].requires_grad_()
     yield from _steps(training, z, setting.steps(round))
-    if setting.looks(round):
+    if setting.validates(round):
         group = VALIDATION if VALIDATION in opened else TRAIN
         seen = {name: rows.detach() for name, rows in opened.items()}
         yield Send(setting.label_holder, "hidden", hidden_of(training.network, seen[group], seen[TRAIN], setting))
@@ -247,7 +247,7 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
     if setting.publication.public:
         return torch.round(a / unit) * unit
     # A margin of 2^-30: the bound must hold after rounding, or W could pass C'.
-    longest = setting.bounds.pull(len(a)) * (1 - 2.0**-30)
+    longest = setting.bounds.longest_a(len(a)) * (1 - 2.0**-30)
     return torch.trunc(a * min(1.0, longest / max(float(a.norm()), 1e-300)) / unit) * unit
 
 
@@ -279,7 +279,7 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
     setting, rows = dealt.run.setting, dealt.rows
     last = last_hops_of(setting, rows)[-1]
     z = {REST: (yield from opened_rows(setting, dealt.parts[last.name]))}
-    z |= {group: memory.z[rows.places(group)] for group in (TRAIN, VALIDATION)}
+    z |= {group: memory.z[rows.slice_of(group)] for group in (TRAIN, VALIDATION)}
     hidden = torch.zeros(rows.nodes, setting.model.width)
     for group, here in ((TRAIN, rows.train), (VALIDATION, rows.validation), (REST, rows.rest)):
         if len(here):

@@ -81,7 +81,7 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
         validation: how many validate; as many as train where nobody knows.
     """
     flows = programs_of(setting).sizes.sent(setting, nodes, rows, rows if validation is None else validation)
-    return Traffic(tuple(flows), {ONCE: 1, ROUND: setting.publications, LOOK: setting.looked, LAST: 1})
+    return Traffic(tuple(flows), {ONCE: 1, ROUND: setting.publications, LOOK: setting.validations, LAST: 1})
 
 
 def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:

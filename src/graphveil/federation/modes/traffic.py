@@ -147,7 +147,7 @@ def _guesses_sent(setting: Setting, nodes: int, rows: int, validation: int) -> I
         yield Flow(ONCE, "aligned", name, setting.server, WORD)
         if name != setting.label_holder:
             yield Flow(ONCE, "training-labels", setting.label_holder, name, WORD * nodes)
-            guessed = nodes - rows if setting.person else nodes
+            guessed = nodes - rows if setting.per_person else nodes
             yield Flow(ROUND, "guesses", name, setting.label_holder, WORD * guessed)
 
 
@@ -349,12 +349,12 @@ def _rows_trips(setting: Setting) -> int:
 
 def _shares_trips(setting: Setting) -> int:
     each = all_shares.counted(setting, 1, 1, 0)
-    return _SET_UP + each.trips * setting.publications + 2 * setting.looked + each.last_trips
+    return _SET_UP + each.trips * setting.publications + 2 * setting.validations + each.last_trips
 
 
 def _answered(setting: Setting) -> int:
     """Trips to the label holder and back: in each step, and where validation nodes are looked at."""
-    return 2 * (setting.training.epochs + setting.looked)
+    return 2 * (setting.training.epochs + setting.validations)
 
 
 def _hop_trips(setting: Setting, each: int, more: int) -> int:

@@ -246,7 +246,7 @@ class Session:
                 remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
             )
         # Later rounds hold shares and masks of an ended session: resuming from them would mix two sessions.
-        self._store.forget(done)
+        self._store.remove_after(done)
 
     def _begin(self, session: bytes, done: int) -> None:
         links = self._open()
@@ -317,7 +317,7 @@ class Session:
         last = self._store.published()
         if round > last:
             self._store.publish(round, name)
-        elif round < last or (name and name != self._store.noted()):
+        elif round < last or (name and name != self._store.published_name()):
             raise BudgetError(
                 f"round {round} was published with other data or other shares, and cannot be published a second time",
                 where=self._me,

@@ -132,7 +132,7 @@ def check_party(folder: Path) -> None:
         if any(guarantee.get(name) != agreed[name] for name in ("epsilon", "delta")):
             raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
         ledger = read_ledger(folder / LEDGER)
-        expected = ledger_of(setting, setting.published_by(outcome.get("party")))
+        expected = ledger_of(setting, setting.publications_of(outcome.get("party")))
         if ledger.budget != expected.budget or {s.unit for s in ledger.spends} != {s.unit for s in expected.spends}:
             raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 

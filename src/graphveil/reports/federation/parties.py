@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import ONE_KEY, KINDS, LABELS
+from graphveil.federation.core.messages import KINDS, LABELS, ONE_KEY
 from graphveil.federation.core.mode import ALIGNING
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.programs import traffic_of

@@ -82,7 +82,7 @@ def _write_outcome(
     setting = agreement.setting
     guarantee, transcript = guarantee_of(setting), read_log(folder / TRANSCRIPT, agreement).transcript
     publisher = outcome.publisher
-    published = len(publisher.seen) if publisher is not None else setting.publications
+    published = publisher.times_published if publisher is not None else setting.publications
     answer: dict[str, Any] = {
         "run": agreement.name,
         "agreement": agreement.hash.hex(),

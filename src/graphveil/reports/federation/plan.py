@@ -138,8 +138,8 @@ def priced(setting: Setting) -> dict[str, Any]:
         "width": setting.model.width,
         "units": _units(setting),
     }
-    if setting.person:
-        paid = setting.of_person
+    if setting.per_person:
+        paid = setting.person_price
         return facts | {"delta": paid.delta, **_report(setting), **paid.facts}
     if setting.mode.guesses:
         return facts | {"delta": 0.0, **_report(setting)}
@@ -157,15 +157,15 @@ def _units(setting: Setting) -> list[dict[str, Any]]:
     if setting.price.public:
         return []
     guarantee, person = guarantee_of(setting), person_of(setting)
-    weaker = GUESS if setting.person else guarantee.unit
-    delta = 0.0 if setting.person else guarantee.delta
-    bound = setting.privacy.epsilon if setting.person else math.inf
+    weaker = GUESS if setting.per_person else guarantee.unit
+    delta = 0.0 if setting.per_person else guarantee.delta
+    bound = setting.privacy.epsilon if setting.per_person else math.inf
     return [
         {
             "unit": person.text,
             "epsilon": bound,
-            "delta": guarantee.delta if setting.person else 0.0,
-            "warning": person.less if setting.person else _UNBOUNDED,
+            "delta": guarantee.delta if setting.per_person else 0.0,
+            "warning": person.less if setting.per_person else _UNBOUNDED,
         },
         {"unit": weaker.text, "epsilon": setting.privacy.epsilon, "delta": delta, "warning": not_a_person(weaker)},
     ]

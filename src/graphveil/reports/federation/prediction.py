@@ -100,7 +100,7 @@ def write_prediction(
     if predicted.result is not None and predicted.result.probabilities is not None:
         write_predictions(here, agreement, predicted.ids, predicted.result.probabilities)
         answer["files"].append(PREDICTED)
-    ledger = ledger_of(charged, charged.published_by(party))
+    ledger = ledger_of(charged, charged.publications_of(party))
     contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger.to_dict()}
     with writing_part(here, {file: to_json(content, indent=1) + "\n" for file, content in contents.items()}):
         pass

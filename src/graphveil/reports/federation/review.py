@@ -128,7 +128,7 @@ def _pays(setting: Setting, name: str) -> dict[str, float]:
     labels = name == setting.label_holder
     # A label holder that reads what others publish publishes none of its own.
     publishes = name in setting.names and not (labels and setting.mode.reader == "the label holder")
-    rows = {"people" if setting.person else "rows": setting.privacy.epsilon} if publishes else {}
+    rows = {"people" if setting.per_person else "rows": setting.privacy.epsilon} if publishes else {}
     return rows | ({"labels": setting.privacy.epsilon_y} if labels else {})
 
 
