@@ -38,7 +38,7 @@ from graphveil.federation.modes.all_shares_arithmetic import (
     features_of,
     layer_of,
 )
-from graphveil.federation.modes.all_shares_parties import Lefts, deal, join, matrices_of
+from graphveil.federation.modes.all_shares_parties import LeftMatrices, deal, join, matrices_of
 from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.features import to_rows
@@ -149,7 +149,7 @@ def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: Label
     network = Network(start.shares(party), len(start.first), plan.hops, first=rate, rate=rate)
     everybody = torch.arange(nodes)
     for _ in range(plan.epochs):
-        z = yield from party.opened((yield from network.forward(party, everybody)))
+        z = yield from party.open((yield from network.forward(party, everybody)))
         if z is None or labels is None:
             slopes = party.public(torch.zeros(nodes, plan.width, dtype=torch.int64))
         else:
@@ -168,7 +168,7 @@ class Clear:
     def public(self, values: Tensor) -> Tensor:
         return values
 
-    def masked(self, share: Tensor) -> Program[Masked]:
+    def mask(self, share: Tensor) -> Program[Masked]:
         yield from ()
         return Masked(share, share, share)
 
@@ -187,7 +187,7 @@ class Clear:
         # To the nearest unit: on shares a cut goes up or down by chance, and is right in the mean.
         return (share + (1 << (scale.bits - 1))) >> scale.bits
 
-    def opened(self, share: Tensor) -> Program[Tensor | None]:
+    def open(self, share: Tensor) -> Program[Tensor | None]:
         yield from ()
         return share
 
@@ -233,7 +233,7 @@ def run_on_shares(
     """
     names = tuple(f"holder{number}" for number in range(1, len(parts) + 1))
     columns = [features.shape[1] for features, _ in parts]
-    lefts = Lefts.of(names, len(labels), columns)
+    lefts = LeftMatrices.of(names, len(labels), columns)
     # A start for each party: the label holder trains the last layer of its own in place.
     starts = {name: Start.of(plan, columns, int(labels.max()) + 1, seed) for name in (SERVER, *names)}
     head = LabelHolder(plan, starts[names[0]].head, labels, split, seed)

@@ -111,7 +111,7 @@ def test_the_whole_price_is_on_disk_before_labels_are_waited_for_and_training_as
     assert bool(first.state()["guesses/paid"]) and isinstance(second, Receive)
     assert all(effect.epsilon == 4.0 for effect in rest if isinstance(effect, Checkpoint))
     with pytest.raises(BudgetError, match="not paid for"):
-        GuessPublisher(setting).require_paid()
+        GuessPublisher(setting).require_charged()
     unpaid = {"guesses/count": torch.tensor([0]), "guesses/paid": torch.tensor([0])}
     program = guessing_holder(RunContext("h2", setting, SeededRandomness(3), state=unpaid), by_holder["h2"])
     next(program)

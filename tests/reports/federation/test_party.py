@@ -55,7 +55,7 @@ def head(setting: Setting, logits: Tensor | None = None) -> LabelHead:
     label_head = LabelHead(LABELS, TRAIN, VAL, TEST)
     label_head.open(setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
     if logits is not None:
-        label_head.look(logits, 1)
+        label_head.note_predictions(logits, 1)
     return label_head
 
 
@@ -120,7 +120,7 @@ def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
     agreed = agreement()
     label_head = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
     label_head.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
-    label_head.look(logits(VAL), 1)
+    label_head.note_predictions(logits(VAL), 1)
     label_head.alone = logits(VAL)
     answer = write_outcome(tmp_path, "clinic", agreed, outcome(label_head, torch.arange(N)), ids=IDS)
     assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)

@@ -148,7 +148,7 @@ class _MaskedMatrix:
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskedMatrices:
     """What one holder has after the set-up: its own matrices with their keys, and the others' masked ones, by name."""
 
     roster: Roster
@@ -156,7 +156,7 @@ class Masked:
     foreign: Mapping[str, _MaskedMatrix]
 
 
-def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix]) -> Program[Masked]:
+def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix]) -> Program[MaskedMatrices]:
     """Receive keys and exchange masked matrices; return what `multiply` needs.
 
     Args:
@@ -186,11 +186,11 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
         if left.name in rights:
             e = yield Receive(left.owner, "masked-left", (left.rows, left.columns))
             foreign[left.name] = _MaskedMatrix(e, e.T.contiguous(), rights[left.name])
-    return Masked(roster, own, foreign)
+    return MaskedMatrices(roster, own, foreign)
 
 
 def multiply(
-    masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
+    masked: MaskedMatrices, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
 ) -> Program[dict[Product, Tensor]]:
     """Multiply private matrices with other holders' matrices; return product -> this holder's share [outer, width].
 

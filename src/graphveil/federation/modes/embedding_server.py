@@ -2,12 +2,12 @@
 Predictions of both for people who joined later, by the networks of the kept round.
 
     round    embeddings of those who train -> (shrink) -> standardise -> combine -> steps with label holder -> gradients
-    look     the hidden layer of those who validate to the label holder, which says whether the round is kept
+             in some rounds: the hidden layer of those who validate to the label holder, which says whether to keep it
     end      embeddings of all others, as they were in the round that was kept -> the hidden layer of all
     later    h0 as in a round; rows of new people alone leave, once, noise for the whole epsilon -> the kept network
 
-What a holder publishes later follows from its own files, and in mode "paper" from what all open; each has sealed its
-files before.
+What a holder publishes later follows from its own files, and in mode "paper" from what all holders open; each has
+sealed its files before.
 
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
 Shapes: embeddings [t, h] of each holder, their hidden layer [t, h].
@@ -30,11 +30,11 @@ from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.products import Dealer
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes import joined
-from graphveil.federation.modes.holder import KEPT, Holding, as_kept, lefts_of, products_of
+from graphveil.federation.modes.holder import KEPT, Holding, kept_holder, lefts_of, products_of
 from graphveil.federation.modes.joined import ROUNDS, Prediction
 from graphveil.models import structure_for
 
-#: The step of a prediction's products.
+#: The number of a prediction's only step, which is in the labels of its products' masks.
 _STEP = 1
 #: Every holder's rows of one group, in the order of the agreement.
 Embeddings = Sequence[Tensor]
@@ -95,7 +95,7 @@ def network_of(run: states.RunContext) -> Combination:
 
 
 def _train(server: _Server, round: int) -> Program[None]:
-    """Take the steps of one publication, look at validation nodes, and send the gradients back."""
+    """Take the steps of one publication, have validation nodes scored, and send the gradients back."""
     setting, published = server.setting, {}
     for group in server.rows.groups(setting, round):
         published[group] = yield from received(setting, len(server.rows.of(group)))
@@ -112,8 +112,8 @@ def _train(server: _Server, round: int) -> Program[None]:
         server.optimiser.step()
     if setting.validates(round):
         # The round is kept, here and at the holders, if it validates best.
-        judged = VALIDATION if VALIDATION in published else TRAIN
-        yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, judged))
+        scored = VALIDATION if VALIDATION in published else TRAIN
+        yield Send(setting.label_holder, "hidden", hidden_of(setting, server.network, published, scored))
         keep = yield Receive(setting.label_holder, "kept-round", (1,))
         if int(keep):
             server.best.update(states.module_state("kept/network", server.network))
@@ -121,7 +121,7 @@ def _train(server: _Server, round: int) -> Program[None]:
         for name in setting.names:
             yield Send(name, "best-round", keep)
     for name, leaf in zip(setting.names, leaves, strict=True):
-        # Of the last step alone: earlier steps of a publication moved the server's own layers.
+        # The gradient of the last step alone: earlier steps of a publication were for the server's own layers.
         yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
 
 
@@ -131,10 +131,10 @@ def received(setting: Setting, rows: int) -> Program[list[Tensor]]:
     Args:
         rows: how many a holder publishes.
     """
-    published = []
+    embeddings = []
     for name in setting.names:
-        published.append((yield Receive(name, "embeddings", (rows, setting.model.width))))
-    return published
+        embeddings.append((yield Receive(name, "embeddings", (rows, setting.model.width))))
+    return embeddings
 
 
 def _ready(setting: Setting, published: Mapping[str, Embeddings], group: str) -> list[Tensor]:
@@ -191,7 +191,7 @@ def predicting_holder(
     """
     setting, publisher = run.setting, Publisher(run.setting.publication_of(1), MaskKey.fresh(run.randomness))
     weights = {name: value for name, value in before.items() if name.startswith(KEPT)}
-    seal = joined.sealed(run, holding, {"new": new, **weights})
+    seal = joined.seal_of(run, holding, {"new": new, **weights})
     if run.state is not None:
         states.load_publisher(publisher, run.state)
     if run.done == ROUNDS and run.state is not None:
@@ -200,8 +200,8 @@ def predicting_holder(
     def state() -> Mapping[str, Tensor]:
         return {**seal, **states.publisher_state(publisher)}
 
-    yield from joined.announced(run, new)
-    party = as_kept(run, holding, before)
+    yield from joined.agree_on_new(run, new)
+    party = kept_holder(run, holding, before)
     yield from party.first.prepare()
     yield Checkpoint(1, state, publisher.spent)
     h0 = yield from party.first.forward(_STEP)
@@ -212,7 +212,7 @@ def predicting_holder(
     if publisher.publication.public:  # where nothing is protected, `publish` counts nothing
         publisher.count(name)
     yield Send(setting.server, "embeddings", publisher.publish(rows, name, REST), name)
-    result = Prediction(new, publisher, (yield from joined.hidden_of_new(run, before, len(new))))
+    result = Prediction(new, publisher, (yield from joined.receive_probabilities(run, before, len(new))))
     yield Checkpoint(ROUNDS, lambda: {**state(), **result.state()}, publisher.spent)
     return result
 

@@ -1,4 +1,4 @@
-"""How the label holder combines guesses: opinions on every node's class, weighted by validation labels.
+"""How the label holder combines guesses: opinions on every node's class, with weights fitted to validation labels.
 
     N_1, N_2         N_k = log((S^k Y + A q) / q), centred: training labels of neighbours, and of theirs; Y [n, c] has a
                      1 at the reported label of each node that trains, q [c] are the shares of the classes among them
@@ -10,10 +10,10 @@
     pool             log p = sum_k w_k opinion_k, each opinion of a network first sharpened by one factor
 
 Where columns say little of a class and connections much, as in social networks, labels of neighbours say more than any
-network of columns learns.  A network learns from guesses of all nodes what its own columns can tell, and forgets the
-guess of the node at hand, which columns of others stand behind: the second pool adds it again.  A pool is taken only
-where held-out validation labels are likelier under it by two standard errors; with few of them the networks stay.  All
-of it is post-processing: of the label holder's own data alone, or of guesses that were paid for.
+network of columns learns.  A network learns from guesses of all nodes what its own columns can predict, and loses what
+a node's own guess says, which comes from other holders' columns: the second pool adds it again.  A pool is used only
+where held-out validation labels are likelier under it by two standard errors; with few of them the network is used as
+it is.  All of it is post-processing: of the label holder's own data alone, or of guesses that were paid for.
 Sources: see `models.labels.pool`.  Shapes: opinions [n, c], S [n, n].
 """
 
@@ -31,9 +31,9 @@ from graphveil.models.labels.pool import FEWEST_JUDGES, better_pool, held_out
 #: The initial weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E.
 FIRST_ALONE = (1.0, 0.3, 0.3)
 FIRST = (1.0, 0.0, 0.5, 0.5, 0.0)
-#: A, the weight of the classes' shares beside neighbours' labels: no class is ruled out where there are none.
+#: A, the weight of the classes' shares beside neighbours' labels: no class is ruled out where no neighbour has it.
 _PRIOR = 0.05
-_LEAST = 1e-12
+_MIN_CHANCE = 1e-12
 _FACTORS = torch.logspace(-1, 2, 61)
 
 
@@ -43,10 +43,12 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
     Args:
         reports: of each holder, int64 [m].
         chances: L_j [c, reports] of each.
-        rows: whose they are, int64 [m].
-        nodes: n; others get 0.
+        rows: of the nodes that the reports are about, int64 [m].
+        nodes: n; nodes without reports get 0.
     """
-    log_chances = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
+    log_chances = [
+        chance.clamp_min(_MIN_CHANCE).log().T[report] for chance, report in zip(chances, reports, strict=True)
+    ]
     log_likelihood = torch.stack(log_chances).sum(dim=0)
     # Zero, which favours no class: there are no reports of these nodes.
     evidence = log_likelihood.new_zeros(nodes, log_likelihood.shape[1])
@@ -75,11 +77,12 @@ def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> 
 
 @dataclass(frozen=True)
 class Pool:
-    """A pool that was fitted, to be read on any graph.
+    """A fitted pool, which applies to any graph.
 
     Attributes:
         powers: of each network's log-probabilities, float32 [networks].
-        weights: of each opinion, networks first, float32 [k]; none: the network `otherwise` as it is.
+        weights: of each opinion, networks first, float32 [k]; empty: one network is used as it is.
+        otherwise: the number of that network.
     """
 
     powers: Tensor
@@ -109,7 +112,7 @@ class Pool:
 def pooled_alone(
     logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
 ) -> tuple[Tensor, Pool]:
-    """Return log-scores [n, c] from the label holder's own data, its network and its training labels, and their pool.
+    """Return log-scores [n, c] from the label holder's own network and training labels, and the pool that gives them.
 
     Args:
         logits: of its network, [n, c].
@@ -124,14 +127,14 @@ def pooled_alone(
 def pooled(
     alone: Tensor, taught: Tensor, evidence: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
 ) -> tuple[Tensor, Pool]:
-    """Return log-scores [n, c] of everything together, with few validation nodes the taught network's, and the pool.
+    """Return log-scores [n, c] of everything together, with few validation nodes of the taught network, and the pool.
 
     Args:
         alone, taught: log-probabilities or logits, [n, c].
         evidence: E [n, c].
         transition: S of the label holder's connections.
         val: who validates, bool [n].
-        log_likelihood: log Pr[reported label | class] of the m who validate, [m, c].
+        log_likelihood: log Pr[reported label | class] of the m nodes that validate, [m, c].
     """
     networks, spread = [alone, taught], spread_evidence(evidence, transition)
     few = len(log_likelihood) < FEWEST_JUDGES
@@ -156,20 +159,20 @@ def _fitted(
     otherwise: int,
 ) -> Pool:
     """Return the pool where it is surely better than its first network, else the network `otherwise`."""
-    none = Pool(torch.ones(len(networks)), torch.zeros(0), otherwise)
+    one_network = Pool(torch.ones(len(networks)), torch.zeros(0), otherwise)
     if len(log_likelihood) < FEWEST_JUDGES:
-        return none
+        return one_network
     powers = [_power(logits, val, log_likelihood) for logits in networks]
     sharp = [_raised(logits, power) for logits, power in zip(networks, powers, strict=True)]
     at_val = torch.stack([*sharp, *evidence])[:, val]
     rival = held_out(at_val[:1], log_likelihood, torch.ones(1))
     pool = better_pool(at_val, log_likelihood, torch.tensor(first), rival)
-    return none if pool is None else Pool(torch.tensor(powers), pool.weights, otherwise)
+    return one_network if pool is None else Pool(torch.tensor(powers), pool.weights, otherwise)
 
 
 def _power(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> float:
-    """Return the one power of the probabilities that makes validation labels likeliest."""
-    # By one factor, before the pool: it starts at fixed weights, which need scores of a fixed scale.
+    """Return the power of the probabilities that makes validation labels likeliest."""
+    # Before the pool, whose fit starts at fixed weights, which need scores of a fixed scale.
     scores = torch.log_softmax(logits, dim=1)
     totals = [
         torch.logsumexp(torch.log_softmax(power * scores[val], dim=1) + log_likelihood, dim=1).sum()

@@ -1,14 +1,14 @@
 """Mode "guesses": every holder learns by itself, and publishes one randomized guess of each node's class, once.
 
     round 1   the label holder sends the training labels (randomized where epsilon_y is finite) to the other holders;
-              each trains a network of its own on its own columns and edges (see `local_network`); the label holder
-              pools its network with the labels around each node (see `guess_pool`)
+              each trains a network on its own columns and edges (see `local_network`); the label holder pools its
+              network with the labels around each node (see `guess_pool`)
     round 2   each other holder sends the label holder its guess of every node, through randomized response;
-              the label holder trains its own network on its labels and on all guesses, and pools the result with each
-              node's own guesses (see `guess_pool`)
+              the label holder trains its network again, on its labels and on all guesses, and pools the result with
+              each node's own guesses (see `guess_pool`)
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent unchanged with
-probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.publication`).
+probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that says more (`core.publication`).
 The server sees nothing.  With unit "person" a holder trains privately and sends no guess of anybody who trains:
 
     H_v = sum over u who train and name v of row(label of u) + N(0, sigma^2)     each list cut to its first D names
@@ -47,14 +47,14 @@ from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import Randomness
 from graphveil.training.dp_sgd import Streamed, train_privately
 
-#: Weights of all guesses beside all training labels; the label holder takes the one that validates best.
+#: Weights of the loss on guesses beside that on training labels; the label holder takes the one that validates best.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
-_LEAST = 1e-12
+_MIN_CHANCE = 1e-12
 _NOT_TRAINING = -1
 
 
-#: Before the names of all that is learned, and its parts: another holder's network; of the label holder the network
-#: without and with guesses, their pools, and the reports with how often they are right.
+#: The prefix of all learned tensors in a state, and the names of its parts: another holder's network; of the label
+#: holder the network without and with guesses, their pools, and the reports with the chances of each given the class.
 LEARNED = "learned/"
 NETWORK, ALONE, TAUGHT, POOLED_ALONE, POOLED, REPORTS = "network", "alone", "taught", "pool-alone", "pool", "reports"
 #: The initial weight of a vote.
@@ -69,12 +69,12 @@ def private_votes(
     edge_index: Tensor, nodes: int, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
 ) -> Tensor:
     """Return the votes z of each node's neighbours who train, float32 [n, c]; [n, 0] where connections are not read.
-    The one place that reads a holder's connections.
+    With unit "person" the one place that reads a holder's connections.
 
     Args:
         edge_index: of this holder, int64 [2, E]; row 0 owns the edge.
         rows: who train, int64 [m].
-        labels: theirs, as reported, int64 [m].
+        labels: of these rows, as reported, int64 [m].
     """
     sums = setting.person_price.votes
     if sums is None:
@@ -88,7 +88,7 @@ def private_votes(
 
 
 def private_classes(weight: Tensor, bias: Tensor, features: Features, votes: Tensor) -> Tensor:
-    """Return the guesses of all, int64 [n], row by row: a person's reads no other row, and connections only by votes.
+    """Return the guesses of all, int64 [n], each from its own row alone; connections count only through votes.
 
     Args:
         weight, bias: of a private network.
@@ -97,8 +97,8 @@ def private_classes(weight: Tensor, bias: Tensor, features: Features, votes: Ten
     """
     columns = int(features.shape[1])
     of_features, of_votes = weight[:, :columns].T.contiguous(), weight[:, columns:].T
-    own = (local_network.operator_of(features) @ of_features) / local_network.row_lengths(features)
-    logits: Tensor = own + bias + votes @ of_votes
+    by_features = (local_network.operator_of(features) @ of_features) / local_network.row_lengths(features)
+    logits: Tensor = by_features + bias + votes @ of_votes
     return logits.argmax(dim=1)
 
 
@@ -114,13 +114,13 @@ def private_guesses(
         labels: as reported, int64 [m].
         randomness: of batches, dither and noise.
     """
-    wide = int(features.shape[1])
-    network = nn.Linear(wide + votes.shape[1], setting.classes)
+    columns = int(features.shape[1])
+    network = nn.Linear(columns + votes.shape[1], setting.classes)
     # From zero: initial weights are public, and a first step from anywhere else would only be longer.
     nn.init.zeros_(network.weight)
     nn.init.zeros_(network.bias)
     with torch.no_grad():
-        network.weight[:, wide:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
+        network.weight[:, columns:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
     # Through the channel: otherwise randomized labels would be learnt as true ones.
     channel = setting.label_channel
     train_privately(
@@ -136,40 +136,40 @@ def private_guesses(
 
 
 def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
-    """Return features of length 1 beside votes, float32 [m, d + c], made dense by batch; rows are independent."""
+    """Return features of length 1 beside votes, float32 [m, d + c], made dense batch by batch; rows are independent."""
     dense = isinstance(features, Tensor | np.ndarray)
-    own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
-    lengths, own_votes = local_network.row_lengths(own), votes[rows]
+    selected: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
+    lengths, selected_votes = local_network.row_lengths(selected), votes[rows]
 
-    def make(places: Tensor) -> Tensor:
-        x = own[places] if dense else torch.from_numpy(own[places.numpy()].toarray())
-        return torch.cat([x.float() / lengths[places], own_votes[places]], dim=1)
+    def batch(positions: Tensor) -> Tensor:
+        x = selected[positions] if dense else torch.from_numpy(selected[positions.numpy()].toarray())
+        return torch.cat([x.float() / lengths[positions], selected_votes[positions]], dim=1)
 
-    return Streamed((len(rows), own.shape[1] + votes.shape[1]), make)
+    return Streamed((len(rows), selected.shape[1] + votes.shape[1]), batch)
 
 
 class GuessPublisher:
-    """A holder's randomized guesses: the one place where they leave.
+    """A holder's randomized guesses: the one place from which they leave.
 
     Attributes:
         reports: int64 [n], drawn once and saved before they leave, so that a round that runs again sends the same.
-        times_published: 0 or 1.
-        paid: whether a person's epsilon was charged.
+        times_published: how often they were published, 0 or 1.
+        charged: whether a person's epsilon was charged.
     """
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.reports: Tensor | None = None
         self.times_published = 0
-        self.paid = False
+        self.charged = False
 
-    def pay(self) -> None:
-        """Charge one person's whole epsilon; on disk before training reads anybody's features."""
-        self.paid = True
+    def charge(self) -> None:
+        """Charge one person's whole epsilon; saved on disk before training reads anybody's features."""
+        self.charged = True
 
-    def require_paid(self) -> None:
+    def require_charged(self) -> None:
         """Raise BudgetError for training that was not paid for."""
-        if not self.paid:
+        if not self.charged:
             raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
@@ -209,7 +209,7 @@ class GuessPublisher:
 
     @property
     def spent(self) -> float:
-        return self._setting.price.spent(self.times_published or int(self.paid))
+        return self._setting.price.spent(self.times_published or int(self.charged))
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class GuessingHolder:
     """One holder's part of a run, as its program returns it; `head` at the label holder alone.
 
     Attributes:
-        learned: all that people who join later are guessed about with; it stays here.
+        learned: tensors by which people who join later are guessed about; they stay with this holder.
     """
 
     run: RunContext
@@ -227,7 +227,7 @@ class GuessingHolder:
     learned: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def keep(self, part: str, learned: Mapping[str, Tensor]) -> None:
-        """Keep what was learned, under the name of a part."""
+        """Keep learned tensors under the name of a part."""
         self.learned.update({f"{LEARNED}{part}/{name}": value for name, value in learned.items()})
 
     @property
@@ -237,19 +237,24 @@ class GuessingHolder:
     def state(self) -> dict[str, Tensor]:
         state = self.publisher.state()
         if self.run.setting.per_person:
-            state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
+            state["guesses/paid"] = torch.tensor([int(self.publisher.charged)])
         state |= self.learned
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
         self.publisher.load(state)
-        self.publisher.paid = bool(state.get("guesses/paid", torch.zeros(1)).any())
+        self.publisher.charged = bool(state.get("guesses/paid", torch.zeros(1)).any())
         self.learned.update({name: value for name, value in state.items() if name.startswith(LEARNED)})
         if self.head is not None:
             self.head.load(state)
 
-    def trained(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return logits of all nodes [n, c] after training on a loss of them; rows, int64 [m], are of who trains."""
+    def train(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+        """Train; return logits of all nodes [n, c].
+
+        Args:
+            rows: who trains, int64 [m].
+            loss: of the logits of all nodes.
+        """
         training = self.run.setting.training
         local_network.train_local(
             self.network, rows, loss, epochs=training.epochs, rate=training.learning_rate, decay=training.weight_decay
@@ -272,8 +277,8 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
         party.load(run.state)
     else:  # so that labels that are sent again are those that were randomized before
         if setting.per_person and holding.head is None:
-            # Charged on disk before training reads anybody; a second attempt costs no more, since nothing has left.
-            party.publisher.pay()
+            # On disk before training reads anybody; a second attempt costs no more, since nothing has left.
+            party.publisher.charge()
         yield Checkpoint(0, party.state, party.publisher.spent)
     if holding.head is not None:
         yield from _label_holder(party, holding.head)
@@ -283,7 +288,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
 
 
 def guessing_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
-    """The server's program: it sees nothing, and keeps the count of rounds for the other parties."""
+    """The server's program: it sees nothing, and only finishes each round with the other parties."""
     for round in range(0 if run.state is None else run.done + 1, run.setting.rounds + 1):
         yield Checkpoint(round, dict)
 
@@ -297,29 +302,29 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
         rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
             raise InputError("no node trains", where=label_holder)
-        # The one place where this holder's data becomes something that leaves.
+        # The one place where this holder's data becomes reports that leave.
         party.publisher.randomize(_guesses(party, rows, labels[rows]), randomness=run.randomness)
         yield Checkpoint(1, party.state, party.publisher.spent)  # reports are saved before they leave
     if run.done < setting.rounds:
-        sent = party.publisher.publish()
-        yield Send(label_holder, "guesses", sent, name_of(sent))
+        reports = party.publisher.publish()
+        yield Send(label_holder, "guesses", reports, name_of(reports))
         yield Checkpoint(setting.rounds, party.state, party.publisher.spent)
 
 
 def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
-    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m]."""
+    """Return the guesses to publish: of all nodes, int64 [n], with unit "person" of those that do not train [n - m]."""
     setting = party.run.setting
     if setting.per_person:
-        party.publisher.require_paid()
+        party.publisher.require_charged()
         holding, randomness = party.holding, party.run.randomness
         votes = private_votes(holding.edge_index, holding.nodes, rows, labels, setting, randomness=randomness)
         guesses, learned = private_guesses(holding.features, votes, rows, labels, setting, randomness=randomness)
         party.keep(NETWORK, learned)
-        # Never of who trains: they have paid by training, and a guess would be a second payment.
+        # Not of those who train: training has cost them their epsilon, and a guess would cost it again.
         return guesses[_all_but(rows, holding.nodes)]
     channel = setting.label_channel
-    logits = party.trained(rows, lambda logits: local_network.label_loss(logits[rows], labels, channel))
-    party.keep(NETWORK, party.network.learned())
+    logits = party.train(rows, lambda logits: local_network.label_loss(logits[rows], labels, channel))
+    party.keep(NETWORK, party.network.learned_state())
     return logits.argmax(dim=1)
 
 
@@ -340,12 +345,12 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         for name in run.roster.other_holders:
             # All holders get the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", labels, name_of(labels))
-        logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
-        party.keep(ALONE, party.network.learned())
+        logits = party.train(head.train.nonzero().squeeze(1), head.loss)
+        party.keep(ALONE, party.network.learned_state())
         scores, pool = pooled_alone(logits, labels, party.network.transition, head.val, head.val_log_likelihood())
         party.keep(POOLED_ALONE, pool.state())
-        head.look(scores, 1)
-        # For comparison: it shows, without a further query, what the other holders' guesses were worth.
+        head.note_predictions(scores, 1)
+        # For comparison: it shows, without a further query, what the other holders' guesses add.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
@@ -355,27 +360,27 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         for name in run.roster.other_holders:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))
             require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
-        head.look(_learned(party, head, rows, guesses), setting.rounds)
+        head.note_predictions(_learned(party, head, rows, guesses), setting.rounds)
         yield Checkpoint(setting.rounds, party.state)
 
 
 def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequence[Tensor]) -> Tensor:
     """Return logits of all nodes after training on labels and guesses, and pooling, with the best weight."""
-    # Nodes that train hold 0, which is never read: no node trains and validates.
+    # 0 where there is no guess, which is never read: no node trains and validates.
     of_all = torch.zeros(len(guesses), party.holding.nodes, dtype=torch.int64)
     of_all[:, rows] = torch.stack(list(guesses))
     # On validation nodes only, all of which have guesses.
-    chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in of_all]
+    chances = [head.chances(of_holder, party.run.setting.guessing.channel) for of_holder in of_all]
 
     def with_weight(weight: float) -> tuple[Tensor, dict[str, Tensor]]:
-        logits = party.trained(
+        logits = party.train(
             head.train.nonzero().squeeze(1),
             lambda logits: head.loss(logits) + weight * local_network.guess_loss(logits[rows], guesses, chances),
         )
-        return logits, party.network.learned()
+        return logits, party.network.learned_state()
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.
-    taught, learned = max(map(with_weight, WEIGHTS), key=lambda trained: head.rank(trained[0]))
+    taught, learned = max(map(with_weight, WEIGHTS), key=lambda result: head.rank(result[0]))
     alone = taught if head.alone is None else log_of(head.alone)
     evidence = evidence_of(guesses, chances, rows, party.holding.nodes)
     scores, pool = pooled(alone, taught, evidence, party.network.transition, head.val, head.val_log_likelihood())
@@ -387,7 +392,7 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
 
 def log_of(probabilities: Tensor) -> Tensor:
     """Return finite logarithms of probabilities, float32 [n, c]."""
-    return probabilities.clamp_min(_LEAST).log()
+    return probabilities.clamp_min(_MIN_CHANCE).log()
 
 
 def require_classes(values: Tensor, low: int, classes: int, where: str) -> None:
@@ -395,7 +400,8 @@ def require_classes(values: Tensor, low: int, classes: int, where: str) -> None:
 
     Args:
         values: of the message.
-        low, classes: the least number, and how many above 0 there are.
+        low: the least number, 0 or a mark for nodes without a class.
+        classes: how many classes, or sets of classes, there are, numbered from 0.
         where: the sender.
     """
     if not (low <= int(values.min()) and int(values.max()) < classes):

@@ -1,7 +1,7 @@
 """Modes "individual" and "paper", as the program of a data holder; the server's is `embedding_server`.
 
     set-up   who trains and who validates; keys from the server, masked features to the other holders (paper alone)
-    round    h0 (own, or on shares and opened) -> K hops over own edges -> publish those who train, now and then those
+    round    h0 (own, or on shares and opened) -> K hops over own edges -> publish those who train, in some rounds those
              who validate -> the server's steps -> gradient back -> own weights by Adam, the shared first layer by
              descent on shares
     end      publish all others as they were in the round that validated best
@@ -31,7 +31,15 @@ from graphveil.federation.core.rows import REST, PublishesRows, publishers_of, r
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up, transpose
+from graphveil.federation.crypto.products import (
+    LeftMatrix,
+    MaskedMatrices,
+    Product,
+    multiply,
+    products_with,
+    set_up,
+    transpose,
+)
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, truncate
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
@@ -41,14 +49,19 @@ from graphveil.federation.modes.propagation import Features
 from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
 
-#: Before the names of all that is kept of the round that validated best.
+#: The prefix in states of all that is kept of the round that validated best.
 KEPT = "kept/"
 
 
 @dataclass(frozen=True)
 class Holding:
-    """One holder's data: features [n, d_i] float (dense or scipy CSR), edges [2, E], labels at the label holder;
-    `bound` is the declared largest absolute value of a feature.
+    """One holder's data.
+
+    Attributes:
+        features: float [n, d_i], dense or scipy CSR.
+        edge_index: int64 [2, E].
+        bound: the declared largest absolute value of a feature.
+        head: labels and last layer, at the label holder.
     """
 
     features: Features
@@ -84,12 +97,14 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
 
 @dataclass(frozen=True)
 class EmbeddingHolder(PublishesRows):
-    """What a holder's program trains and returns: K hops over its own edges, its own or the shared first layer, where
-    its rows leave, and the label holder's last layer.
+    """What a holder's program trains and returns.
 
     Attributes:
+        propagation: K hops over its own edges.
+        first: its own or the shared first layer.
+        head: the label holder's last layer.
         rest: rows of those who neither train nor validate, in the round that validated best so far, float32 [n - m, h].
-        best: the weights that made them.
+        best: the weights that gave them.
     """
 
     propagation: Propagation
@@ -101,9 +116,9 @@ class EmbeddingHolder(PublishesRows):
     best: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
 
     def weights(self) -> dict[str, Tensor]:
-        """Return copies of all weights of now, as `best`."""
-        named = {**states.module_state("propagation", self.propagation), **self.first.weights()}
-        return {f"{KEPT}{name}": value.clone() for name, value in named.items()}
+        """Return copies of all present weights, with names as in `best`."""
+        weights = {**states.module_state("propagation", self.propagation), **self.first.weights()}
+        return {f"{KEPT}{name}": value.clone() for name, value in weights.items()}
 
     def state(self) -> dict[str, Tensor]:
         state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)
@@ -140,11 +155,11 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
     for round in run.rounds_left:
         h0 = yield from party.first.forward(round)
         h = party.propagation(h0, structure)
-        # A retry repeats the digest of these rows: everything before is computed in the same order each time.
+        # A round that runs again gives the same digest of these rows: all before is computed in the same order.
         published = {group: h[rows.of(group)] for group in rows.groups(setting, round)}
         yield from _publish(party, setting, published, round)
         if head is not None:
-            yield from head.answer(setting, round)
+            yield from head.answer_steps(setting, round)
         if setting.validates(round) and int((yield Receive(setting.server, "best-round", (1,)))):
             party = replace(party, rest=h[rows.rest].detach(), best=party.weights())
         gradient = torch.zeros_like(h)
@@ -166,7 +181,7 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
 
 
 def _publish(party: EmbeddingHolder, setting: Setting, published: Mapping[str, Tensor], round: int) -> Program[None]:
-    # One name for all that leaves in a round: on disk a round has one, which a repetition has to meet.
+    # One name for all that leaves in a round: the note on disk holds one, which a repetition must have too.
     name = name_of_rows(round, published.values())
     for group, h in published.items():
         publisher = party.publishers[group]
@@ -182,11 +197,11 @@ def _initial(run: states.RunContext, holding: Holding) -> EmbeddingHolder:
     return EmbeddingHolder(propagation, optimiser, first, publishers, holding.head, torch.zeros(0, model.width))
 
 
-def as_kept(run: states.RunContext, holding: Holding, state: states.State) -> EmbeddingHolder:
+def kept_holder(run: states.RunContext, holding: Holding, state: states.State) -> EmbeddingHolder:
     """Return a holder with the weights of the round that was kept, for people who joined later.
 
     Args:
-        holding: its features and edges of now.
+        holding: its present features and edges.
         state: the last checkpoint of the finished run.
     """
     party = _initial(run, holding)
@@ -239,15 +254,15 @@ class _SharedLayer:
         self._lefts = lefts_of(setting, holding.nodes)
         self._matrix = ring_matrix(holding.features, setting.protocol.bits)
         self._transposed = transpose(self._matrix)
-        # Shares add up to W: each is drawn at 1 / sqrt(I) of Glorot's range, so that W has its variance.
+        # Shares add up to W: each is drawn at 1 / sqrt(I) of Glorot's range, so that W has Glorot's variance.
         scale = (6.0 / (setting.columns + setting.model.width)) ** 0.5 / len(setting.members) ** 0.5
-        drawn = {
+        numbers = {
             member.name: secret_numbers((member.columns, setting.model.width), randomness=run.randomness)
             for member in setting.members
         }
-        self.shares = {name: ring.encode(numbers * scale, setting.protocol.bits) for name, numbers in drawn.items()}
+        self.shares = {name: ring.encode(drawn * scale, setting.protocol.bits) for name, drawn in numbers.items()}
         self._velocity: Tensor | None = None
-        self._masked: Masked | None = None
+        self._masked: MaskedMatrices | None = None
 
     def parameters(self) -> list[nn.Parameter]:
         return []
@@ -264,41 +279,40 @@ class _SharedLayer:
         self._velocity = state.get("first/pull")
 
     def prepare(self) -> Program[None]:
-        mine = {self._run.me: self._matrix}
-        self._masked = yield from set_up(self._run.roster, self._lefts, mine)
+        self._masked = yield from set_up(self._run.roster, self._lefts, {self._run.me: self._matrix})
 
     def forward(self, round: int) -> Program[Tensor]:
         setting, other_holders = self._run.setting, self._run.roster.other_holders
         products = products_of(setting, self._nodes)
         rights = {product: self.shares[product.left.name] for product in products}
-        crossed = yield from multiply(self._ready(), products, rights, f"forward {round}")
-        mine = reconstruct([ring.matmul(self._matrix, self.shares[self._run.me]), *crossed.values()])
+        cross_terms = yield from multiply(self._matrices(), products, rights, f"forward {round}")
+        own_share = reconstruct([ring.matmul(self._matrix, self.shares[self._run.me]), *cross_terms.values()])
         for other in other_holders:
-            # Masked by the r of its crossed products, which cancel only in the sum of all shares.
-            yield Send(other, "opened-share", mine)
-        opened = [mine]
+            # Masked by the r of its cross terms, which cancel only in the sum of all shares.
+            yield Send(other, "opened-share", own_share)
+        shares = [own_share]
         for other in other_holders:
-            opened.append((yield Receive(other, "opened-share", (self._nodes, setting.model.width))))
+            shares.append((yield Receive(other, "opened-share", (self._nodes, setting.model.width))))
         # At twice the scale and not truncated: truncating what is opened anyway risks an error of 2^46 for nothing.
-        return ring.decode(reconstruct(opened), 2 * setting.protocol.bits).requires_grad_()
+        return ring.decode(reconstruct(shares), 2 * setting.protocol.bits).requires_grad_()
 
     def backward(self, h0: Tensor, round: int) -> Program[None]:
         setting, me = self._run.setting, self._run.me
         gradient = h0.grad if h0.grad is not None else torch.zeros_like(h0)
-        # Momentum is linear, so it is kept in the clear at its holder and no share is multiplied by a constant.
+        # Momentum is linear, so each holder adds it up in the clear, and no share is multiplied by a constant.
         self._velocity = gradient if self._velocity is None else setting.training.momentum * self._velocity + gradient
         step = ring.encode(setting.training.shared_rate * self._velocity, setting.protocol.bits)
         products = products_of(setting, self._nodes, transposed=True)
         rights = dict.fromkeys(products, step)
-        crossed = yield from multiply(self._ready(), products, rights, f"backward {round}")
-        # X_j^T G_j of its own is known to it in the clear, so an ordinary shift is exact; only cross terms are shared.
+        cross_terms = yield from multiply(self._matrices(), products, rights, f"backward {round}")
+        # A holder knows its own X_j^T G_j in the clear, so an ordinary shift is exact; only cross terms are shared.
         self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.protocol.bits)
-        for product, share in crossed.items():
-            # Pairwise: local truncation is right for exactly two shares, and of small steps errors are rare.
+        for product, share in cross_terms.items():
+            # Pair by pair: local truncation works for exactly two shares, and errors are rare where steps are small.
             descent = truncate(share, setting.protocol.bits, first=product.left.owner == me)
             self.shares[product.left.name] = self.shares[product.left.name] - descent
 
-    def _ready(self) -> Masked:
+    def _matrices(self) -> MaskedMatrices:
         if self._masked is None:
             raise RuntimeError("the set-up has not run")
         return self._masked

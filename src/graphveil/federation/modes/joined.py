@@ -1,9 +1,9 @@
 """People who joined after a finished run: what their predictions have in common in all modes. Nothing is trained.
 
-label holder   says who is new; each holder goes by its own list of who was published, and not by that word
-seal           of all that a holder's part follows from, on disk before anything leaves: a prediction that runs
+label holder   announces who is new; each holder decides by its own list of who was published, not by the announcement
+seal           of all that a holder's messages follow from, on disk before anything leaves: a prediction that runs
                again repeats what it sent, and with other data it is refused
-finished       sends nothing when it runs again: the label holder has the answer
+finished       a finished prediction sends nothing when it runs again: the label holder has its predictions
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from graphveil.federation.effects import Program, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher
 from graphveil.federation.modes.holder import Holding
 
-#: Sealed and saved; published.
+#: The first ends when the seal is saved, the second when rows are published.
 ROUNDS = 2
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a holder's program returns: rows of new people, int64 [new], and at the label holder their classes, float32
-    [new, classes]; `publisher` where this mode has one.
+    """What a holder's program returns.
+
+    Attributes:
+        new: rows of new people, int64 [new].
+        publisher: None in modes without one.
+        probabilities: at the label holder, of their classes, float32 [new, classes].
     """
 
     new: Tensor
@@ -40,22 +44,22 @@ class Prediction:
     probabilities: Tensor | None
 
     def state(self) -> dict[str, Tensor]:
-        """What a finished prediction needs to give the same answer again."""
+        """Return what a finished prediction needs to return the same again."""
         return {} if self.probabilities is None else {"predicted": self.probabilities}
 
 
-def announced(run: states.RunContext, new: Tensor, *, server: bool = True) -> Program[None]:
+def agree_on_new(run: states.RunContext, new: Tensor, *, server: bool = True) -> Program[None]:
     """Agree on who is new; BudgetError where the holders disagree.
 
     Args:
-        new: who was never published, by its own list, int64 [new].
-        server: whether the server hears of it.
+        new: who was never published, by this holder's own list, int64 [new].
+        server: whether the server is told.
     """
     setting = run.setting
     if run.me == setting.label_holder:
         for name in (*([setting.server] if server else []), *run.roster.other_holders):
             yield Send(name, "new-rows", new)
-    # Each holder goes by what it has published itself: an announcement cannot make it publish somebody twice.
+    # Each holder decides by what it has published itself: an announcement cannot make it publish somebody twice.
     elif not torch.equal((yield Receive(setting.label_holder, "new-rows", (-1,))), new):
         raise BudgetError(
             "the holders disagree on who was published before",
@@ -64,13 +68,13 @@ def announced(run: states.RunContext, new: Tensor, *, server: bool = True) -> Pr
         )
 
 
-def sealed(run: states.RunContext, holding: Holding, more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the seal of all that this holder's part follows from, to be saved before anything leaves.
+def seal_of(run: states.RunContext, holding: Holding, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the seal of all that this holder's messages follow from, to be saved before anything leaves.
 
     Args:
         run: a holder's; its state is of a prediction that is run again.
         holding: features and edges of everybody.
-        more: who is new, and what was trained, by name.
+        inputs: who is new, and what was trained, by name.
 
     Raises:
         BudgetError: the prediction was made before from other data.
@@ -79,8 +83,8 @@ def sealed(run: states.RunContext, holding: Holding, more: Mapping[str, Tensor])
     x = holding.features
     features = [x] if isinstance(x, Tensor | np.ndarray) else [x.tocsr().data, x.tocsr().indices, x.tocsr().indptr]
     # By name: a file gives its tensors back in any order.
-    named = [more[name] for name in sorted(more)]
-    seal = as_message(Commitment.of([*features, holding.edge_index, *named], salt).fixed)
+    in_order = [inputs[name] for name in sorted(inputs)]
+    seal = as_message(Commitment.of([*features, holding.edge_index, *in_order], salt).fixed)
     if run.state is not None and not torch.equal(seal, run.state["seal"]):
         raise BudgetError(
             "other data than at first",
@@ -90,8 +94,8 @@ def sealed(run: states.RunContext, holding: Holding, more: Mapping[str, Tensor])
     return {"seal/salt": as_message(salt), "seal": seal}
 
 
-def labelled(run: states.RunContext, before: states.State, hidden: Tensor) -> Tensor:
-    """Return the classes of new people at the label holder, float32 [new, classes], by its last layer as it was kept.
+def probabilities_of(run: states.RunContext, before: states.State, hidden: Tensor) -> Tensor:
+    """Return the class probabilities of new people, float32 [new, classes], by the label holder's kept last layer.
 
     Args:
         before: the last checkpoint of the finished run.
@@ -103,8 +107,8 @@ def labelled(run: states.RunContext, before: states.State, hidden: Tensor) -> Te
         return torch.softmax(output(hidden), dim=1)
 
 
-def hidden_of_new(run: states.RunContext, before: states.State, count: int) -> Program[Tensor | None]:
-    """Return the classes of new people at the label holder, from the hidden layer that the server sends; else None.
+def receive_probabilities(run: states.RunContext, before: states.State, count: int) -> Program[Tensor | None]:
+    """Receive new people's hidden layer at the label holder; return their class probabilities, None at other holders.
 
     Args:
         before: the last checkpoint of the finished run.
@@ -113,4 +117,4 @@ def hidden_of_new(run: states.RunContext, before: states.State, count: int) -> P
     setting = run.setting
     if run.me != setting.label_holder:
         return None
-    return labelled(run, before, (yield Receive(setting.server, "hidden", (count, setting.model.width))))
+    return probabilities_of(run, before, (yield Receive(setting.server, "hidden", (count, setting.model.width))))

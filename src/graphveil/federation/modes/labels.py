@@ -1,4 +1,4 @@
-"""The label holder's head: the last layer, the loss, and which round was best; all of it stays with the label holder.
+"""The label holder's head: the last layer, the loss, and which round is best; all of it stays with the label holder.
 
     loss = - mean over training rows of log( softmax(z W_L + b_L) T )_{y'}        dL/dz for the training rows goes back
 
@@ -25,8 +25,8 @@ from graphveil.federation.modes.local_network import guess_chances, label_loss
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import Randomness
 
-_LEAST = 1e-12
-_ROW = ("epoch", "loss", "val_loss", "val_accuracy")
+_MIN_CHANCE = 1e-12
+_HISTORY_COLUMNS = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
 class LabelHead:
@@ -77,7 +77,7 @@ class LabelHead:
         state |= {
             "desk/heard": self.reported,
             "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
-            "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
+            "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_HISTORY_COLUMNS)),
         }
         predictions = {"desk/best": self.predictions, "desk/alone": self.alone}
         return state | {name: value.clone() for name, value in predictions.items() if value is not None}
@@ -97,7 +97,7 @@ class LabelHead:
         load_module("desk/kept", self._best_output, state)
         load_adam("desk/adam", self._optimiser, state)
         self.reported = state["desk/heard"]
-        self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
+        self.history = [dict(zip(_HISTORY_COLUMNS, row, strict=True)) for row in state["desk/history"].tolist()]
         self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
         # Ranked again from the history: the best round is not stored, so it cannot contradict the history.
         if self.history:
@@ -112,53 +112,62 @@ class LabelHead:
                 yield Send(name, "validation-rows", rows.validation)
         return rows
 
-    def answer(self, setting: Setting, round: int) -> Program[None]:
-        """Answer the server's steps of one round, and look at the validation nodes where that is agreed.
+    def answer_steps(self, setting: Setting, round: int) -> Program[None]:
+        """Answer the server's steps of one round, and score the validation nodes where that is agreed.
 
         Args:
             round: its number, from 1.
         """
         loss = math.nan
         for _ in range(setting.steps(round)):
-            # Shapes are stated: a server that sent more rows would have them trained on as labelled ones.
+            # With a stated shape: further rows would be trained on as if they were those of labelled nodes.
             z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
             # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
             gradient, loss = self.step(z)
             yield Send(setting.server, "hidden-gradient", gradient)
         if setting.validates(round):
-            yield from self.judge(setting, round, loss)
+            yield from self.validate(setting, round, loss)
 
-    def judge(self, setting: Setting, round: int, loss: float) -> Program[None]:
-        """Look at the validation nodes once, those who train where nobody validates; say whether the round is kept.
+    def validate(self, setting: Setting, round: int, loss: float) -> Program[None]:
+        """Score the validation nodes, or those who train where nobody validates; tell the server whether the round is
+        kept.
 
         Args:
             round: its number, from 1.
             loss: of the round's last step.
         """
-        z = yield Receive(setting.server, "hidden", (int(self._judged.sum()), setting.model.width))
+        z = yield Receive(setting.server, "hidden", (int(self._scored_mask.sum()), setting.model.width))
         yield Send(setting.server, "kept-round", torch.tensor([int(self.improves(z, round, loss))]))
 
     def improves(self, z: Tensor, round: int, loss: float) -> bool:
-        """Note how a round did, and return whether it validates best so far; then its last layer is kept.
+        """Add a round to the history; return whether it validates best so far, in which case its last layer is kept.
 
         Args:
-            z: hidden layer of those who validate, of those who train where nobody does, [m, h].
+            z: hidden layer of those who validate, or of those who train where nobody validates, [m, h].
             round: its number, from 1.
             loss: of its last step.
         """
         with torch.no_grad():
-            answers = self._output(z)
-            logits = torch.zeros(len(self.labels), answers.shape[1])
-            logits[self._judged] = answers
-        best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
-        self.history.append(self._row(logits, round, loss))
-        keep = _rank(self.history[-1]) > best
+            scored = self._output(z)
+            logits = torch.zeros(len(self.labels), scored.shape[1])
+            logits[self._scored_mask] = scored
+        keep = self._note_round(logits, round, loss)
         if keep:
-            self.best, self._best_output = round, copy.deepcopy(self._output)
+            self._best_output = copy.deepcopy(self._output)
         return keep
 
+    def _note_round(self, logits: Tensor, round: int, loss: float) -> bool:
+        """Add a round to the history; return whether it validates best so far."""
+        best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
+        self.history.append(self._row(logits, round, loss))
+        is_best = _rank(self.history[-1]) > best
+        if is_best:
+            self.best = round
+        return is_best
+
     @property
-    def _judged(self) -> Tensor:
+    def _scored_mask(self) -> Tensor:
+        """Those who validate, or those who train where nobody validates, bool [n]."""
         return self.val if bool(self.val.any()) else self.train
 
     def finish(self, setting: Setting) -> Program[None]:
@@ -174,12 +183,12 @@ class LabelHead:
         """Train the last layer by one step on z [t, h] of those who train; return dL/dz [t, h] and the loss."""
         z.requires_grad_()
         self._optimiser.zero_grad()
-        error = label_loss(self._output(z), self.reported[self._rows], self._channel)
-        error.backward()  # type: ignore[no-untyped-call]
+        loss = label_loss(self._output(z), self.reported[self._rows], self._channel)
+        loss.backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
         if z.grad is None:
             raise RuntimeError("the loss does not depend on the hidden layer")
-        return z.grad, float(error.detach())
+        return z.grad, float(loss.detach())
 
     def training_labels(self, missing: int) -> Tensor:
         """Return the training labels as sent to other holders, int64 [n], `missing` for all other nodes."""
@@ -189,7 +198,7 @@ class LabelHead:
         return label_loss(logits[self._rows], self.reported[self._rows], self._channel)
 
     def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
-        """Estimate how often a holder reports what, given the true class, on validation nodes, [classes, reports].
+        """Estimate Pr[a holder's report | true class] on validation nodes, float32 [classes, reports].
 
         Args:
             guesses: the holder's, int64 [n].
@@ -199,37 +208,34 @@ class LabelHead:
 
     def val_log_likelihood(self) -> Tensor:
         """Return log Pr[label as reported | class] of those who validate, float32 [m, classes]."""
-        return self._channel.clamp_min(_LEAST).log()[:, self.reported[self.val]].T
+        return self._channel.clamp_min(_MIN_CHANCE).log()[:, self.reported[self.val]].T
 
     def rank(self, logits: Tensor) -> tuple[float, float]:
-        """Return how well logits of all nodes validate: the larger, the better."""
+        """Return how well logits of all nodes validate: larger is better."""
         return _rank(self._row(logits, 0, float(self.loss(logits))))
 
-    def look(self, logits: Tensor, round: int) -> None:
-        """Note how a round did; keep its predictions if they validate best.
+    def note_predictions(self, logits: Tensor, round: int) -> None:
+        """Add a round to the history; keep its predictions if they validate best so far.
 
         Args:
             logits: of all nodes, float32 [n, classes].
             round: its number, from 1.
         """
-        loss = float(self.loss(logits))
-        best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
-        self.history.append(self._row(logits, round, loss))
-        if _rank(self.history[-1]) > best:
-            self.best, self.predictions = round, torch.softmax(logits, dim=1)
+        if self._note_round(logits, round, float(self.loss(logits))):
+            self.predictions = torch.softmax(logits, dim=1)
 
     def _row(self, logits: Tensor, round: int, loss: float) -> dict[str, float]:
-        judged = self._judged
-        on_val = judged is self.val
-        val_loss = float(label_loss(logits[judged], self.reported[judged], self._channel)) if on_val else loss
+        mask = self._scored_mask
+        on_val = mask is self.val
+        val_loss = float(label_loss(logits[mask], self.reported[mask], self._channel)) if on_val else loss
         # Against labels as reported: a score on true ones would be a query that `epsilon_y` does not pay for.
-        score = float((logits.argmax(dim=1) == self.reported)[judged].float().mean())
-        return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
+        score = float((logits.argmax(dim=1) == self.reported)[mask].float().mean())
+        return dict(zip(_HISTORY_COLUMNS, (round, loss, val_loss, score), strict=True))
 
 
 def best_round(state: State) -> int:
     """Return the number of the round that validated best, from the checkpoint of a finished run."""
-    rows = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
+    rows = [dict(zip(_HISTORY_COLUMNS, row, strict=True)) for row in state["desk/history"].tolist()]
     return int(max(rows, key=_rank)["epoch"])
 
 

@@ -3,15 +3,15 @@
     P_o = S^K X, rows o that train (t) or validate, once (see `propagation`)        W = W_0 + P_t^T A
     G = P_o P_t^T,  Z_0 = P_o W_0   once        E_P = P_o - U, E_G = G - U' known to all holders; U, U' to the server
     round    A -> holders, in shares that are uniform: its rows in the clear would show the labels
-             Z_0 + E_G A + noise -> server,  which adds U' A:  z = P_o W, of those who train, and now and then of others
+             Z_0 + E_G A + noise -> server,  which adds U' A:  z = P_o W, of those who train, in some rounds of others
              h = unit( tanh( z V ) ), hidden layers, the label holder;   A <- A - rate dz, |A| bounded (see `dither`)
     end      W = W_0 + E_P^T A + U^T A,  X W,  S^K (X W), for the rows that were never opened
 
-The weights move by A alone, which the server makes itself: what it knows it multiplies alone, and a round sends no
-number that depends on d.  Nothing is opened between holders.  The server deals the masks of what holders exchange; what
-it receives is masked by keys that it never sees, so it reads only the sum.  Each holder adds all the noise that its own
-guarantee needs, down to the lowest bit, and rows of P, G and W stay within public bounds for any data.  With epsilon
-inf the server can solve z = Z_0 + G A for G: likenesses of those who train.
+The weights move by A alone, which the server computes itself: products of what it knows it takes alone, and the size of
+what a round sends does not depend on d.  Nothing is opened between holders.  The server deals the masks of what holders
+exchange; what it receives is masked by keys that it never sees, so it reads only the sum.  Each holder adds all the
+noise that its own guarantee needs, down to the lowest bit, and rows of P, G and W stay within public bounds for any
+data.  With epsilon inf the server can solve z = Z_0 + G A for G: how similar those who train are to each other.
 Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.  Multiplied by what the dealer
 knows: Beaver, CRYPTO 1991; weights as sums of rows: the representer theorem.
 Shapes: X [n, d], P_o [m, d], G [m, t], W [d, h], A [t, h], z [n, h].
@@ -41,14 +41,14 @@ from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.propagation import Walk, Walker
 
-#: The least bound of products before truncation: of rows of length 1, and of weights where nothing bounds them.
-# The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
-_REACH, _OPEN_REACH = 4.0, 64.0
+#: The least bound B of products before truncation: of rows of length 1, and of weights where epsilon is inf.
+# The chance that a result is 0 in place of its value grows with B: it is B 2^-63 an element.
+_REACH, _REACH_UNPROTECTED = 4.0, 64.0
 
 
 def _scale_of(setting: Setting, *, weights: bool = False) -> Scale:
-    """Return the bits to cut off products, and the products' bound; without a guarantee nothing bounds W."""
-    least = _OPEN_REACH if weights and setting.publication.public else _REACH
+    """Return the bits to cut off products, and the products' bound; where epsilon is inf nothing else bounds W."""
+    least = _REACH_UNPROTECTED if weights and setting.publication.public else _REACH
     return Scale(setting.protocol.bits, math.ceil(max(least, setting.privacy.clip)) << (2 * setting.protocol.bits))
 
 
@@ -94,8 +94,9 @@ class LinearHolder(PublishesRows):
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
         a: its share of A, int64 [t, h].
-        final: from the round on that multiplies it.
-        head: the label holder's alone.
+        salt: of its commitments, secret.
+        final: None before the round that computes it.
+        head: at the label holder alone.
     """
 
     p: Tensor
@@ -130,8 +131,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         if head is not None:
             head.load(run.state)
     announced = head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes)
-    exchange = yield from opened(run, holding, announced, propagates=run.state is None)
-    p = run.state["p"] if run.state is not None else (yield from _propagated(exchange))
+    exchange = yield from open_exchange(run, holding, announced, propagates=run.state is None)
+    p = run.state["p"] if run.state is not None else (yield from _propagate_features(exchange))
     e = yield from exchange.open("masked-left", p, "P")
     if run.state is None:
         party = yield from _initial(exchange, p, e, publishers, head)
@@ -140,26 +141,26 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         salt = run.state["seal/salt"].numpy().tobytes()
         final = Final(run.state["y"], run.state["weights"]) if "y" in run.state else None
         party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, final=final)
-    multiplied = yield from _masked_products(exchange, party, e)
+    masked = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
     for round in run.rounds_left:
-        yield from _publish(exchange, multiplied, party, round)
+        yield from _publish(exchange, masked, party, round)
         if head is not None:
-            yield from head.answer(setting, round)
+            yield from head.answer_steps(setting, round)
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
     if (final := party.final) is None:
-        step = ring.matmul(multiplied.e.T.contiguous(), party.a)
+        step = ring.matmul(masked.e_p.T.contiguous(), party.a)
         scale = _scale_of(setting, weights=True)
         step = yield from truncate_shared(exchange.zero, step, exchange.key, scale, "weights")
         weights = party.w + step
-        final = Final((yield from multiplied_inputs(exchange, weights)), weights)
+        final = Final((yield from multiply_inputs(exchange, weights)), weights)
         party = replace(party, final=final)
-        # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
+        # Saved before it is opened: computed again it would round otherwise, and open another sum under the same noise.
         yield Checkpoint(setting.publications + 1, party.state, party.spent)
     if run.done < setting.rounds:
-        yield from publish_rest(exchange, multiplied.commitment, final.y, party.publishers[REST], setting.rounds)
+        yield from publish_rest(exchange, masked.commitment, final.y, party.publishers[REST], setting.rounds)
         if head is not None:
             yield from head.finish(setting)
         yield Checkpoint(setting.rounds, party.state, party.spent)
@@ -168,11 +169,13 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a session of a holder is made of.
+    """What a holder holds in one session.
 
     Attributes:
+        zero: its masks that add up to zero.
+        key: of its masks, dealt by the server.
         x: its features as ring elements, int64 [n, d_i].
-        inner: the masked features of all others, int64 [n, d], zeros in its own columns.
+        inner: the masked features of all other holders, int64 [n, d], zeros in its own columns.
     """
 
     run: states.RunContext
@@ -199,13 +202,13 @@ class Exchange:
         return total
 
 
-def opened(
+def open_exchange(
     run: states.RunContext, holding: Holding, announced: Program[Rows], *, propagates: bool
 ) -> Program[Exchange]:
-    """Receive keys, agree on masks, share the matrix, and exchange masked features: in every session anew.
+    """Receive keys, agree on masks, share the matrix, and exchange masked features: anew in every session.
 
     Args:
-        announced: sends or receives which rows are published when.
+        announced: a program that sends or receives which rows are published when.
         propagates: whether P is still to be computed.
     """
     setting, roster = run.setting, run.roster
@@ -224,16 +227,16 @@ def opened(
         propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.row_length),
         setting.protocol.bits,
     )
-    inner = yield from walker.masked(hops[0], hops[0].placed(x, run.me))
+    inner = yield from walker.masked(hops[0], hops[0].in_all_columns(x, run.me))
     return Exchange(run, rows, zero, key, walker, x, inner)
 
 
-def _propagated(exchange: Exchange) -> Program[Tensor]:
+def _propagate_features(exchange: Exchange) -> Program[Tensor]:
     """Propagate the features together with all other holders; return this holder's share of P_o, int64 [m, d]."""
     run, walker, zero, key = exchange.run, exchange.walker, exchange.zero, exchange.key
     first, *hops = hops_of(run.setting, exchange.rows)
     # The masked features were exchanged already: they serve the first hop, and X W in the end.
-    p = walker.local(first, first.placed(exchange.x, run.me), exchange.inner)
+    p = walker.local(first, first.in_all_columns(exchange.x, run.me), exchange.inner)
     p = yield from truncate_shared(zero, p, key, _scale_of(run.setting), first.name)
     for walk in hops:
         p = yield from walker.product(walk, p)
@@ -263,47 +266,53 @@ def _initial(
 
 
 @dataclass(frozen=True)
-class _Multiplied:
+class _MaskedProducts:
     """E_P of those who train [t, d] and E_G [m, t] of this session, and the commitment to all that never changes."""
 
-    e: Tensor
-    gram: Tensor
+    e_p: Tensor
+    e_gram: Tensor
     commitment: Commitment
 
 
-def _masked_products(exchange: Exchange, party: LinearHolder, e: Tensor) -> Program[_Multiplied]:
-    gram = yield from exchange.open("masked-left", party.gram, "G")
+def _masked_products(exchange: Exchange, party: LinearHolder, e: Tensor) -> Program[_MaskedProducts]:
+    e_gram = yield from exchange.open("masked-left", party.gram, "G")
     matrix = exchange.walker.matrix
     fixed = [party.p, party.gram, party.z, party.w, exchange.x, matrix.data, matrix.indices, matrix.indptr]
     commitment = Commitment.of([*fixed, exchange.rows.train_val], party.salt)
     # Of those who train alone: weights move along no other rows.
-    return _Multiplied(e[exchange.rows.slice_of(TRAIN)], gram, commitment)
+    return _MaskedProducts(e[exchange.rows.slice_of(TRAIN)], e_gram, commitment)
 
 
-def _publish(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder, round: int) -> Program[None]:
+def _publish(exchange: Exchange, masked: _MaskedProducts, party: LinearHolder, round: int) -> Program[None]:
     """Send the server this holder's noisy share of z, masked so that only the sum of all shares is readable."""
     run, rows = exchange.run, exchange.rows
     # The name comes first: noise, count and note on disk all follow from it.
-    name = yield from name_publication(run.roster, round, multiplied.commitment.to(party.a))
+    name = yield from name_publication(run.roster, round, masked.commitment.to(party.a))
     for group in rows.groups(run.setting, round):
-        here = rows.slice_of(group)
-        z = party.z[here] + ring.matmul(multiplied.gram[here], party.a)
-        noisy = _noisy(exchange, party.publishers[group], group, (round, name), z)
+        positions = rows.slice_of(group)
+        z = party.z[positions] + ring.matmul(masked.e_gram[positions], party.a)
+        noisy = _noisy(exchange, party.publishers[group], f"{group} {round}", name, z)
         yield Send(run.setting.server, "noisy-share", noisy, name)
 
 
-def _noisy(exchange: Exchange, publisher: Publisher, group: str, of: tuple[int, str], z: Tensor) -> Tensor:
-    """Return a share of rows of z with this holder's noise and mask; `of` is the round and the publication's name."""
-    (round, name), shape = of, (len(z), z.shape[1])
-    # Counted before anything leaves: a spent budget refuses here.
+def _noisy(exchange: Exchange, publisher: Publisher, label: str, name: str, z: Tensor) -> Tensor:
+    """Return a share of rows of z with this holder's noise and mask.
+
+    Args:
+        label: group of rows and round.
+        name: of the publication.
+        z: this holder's share, int64 [rows, h].
+    """
+    shape = (len(z), z.shape[1])
+    # Counted before anything leaves: a publication beyond the budget is refused here.
     publisher.count(name)
-    z = z + exchange.zero.mask(f"open {group} {round}", shape)
+    z = z + exchange.zero.mask(f"open {label}", shape)
     dither = exchange.run.setting.dither_of(publisher.publication)
-    return z if dither is None else z + publisher.noise_for(f"{group} {round}", name, shape, dither)
+    return z if dither is None else z + publisher.noise_for(label, name, shape, dither)
 
 
 def _receive_share(exchange: Exchange, label: str) -> Program[Tensor]:
-    """Return this holder's share of A, int64 [t, h]: the second is sent what is left, all others expand theirs."""
+    """Return this holder's share of A, int64 [t, h]: the second holder receives its share, all others expand theirs."""
     setting, shape = exchange.run.setting, (len(exchange.rows.train), exchange.run.setting.model.width)
     if exchange.run.me != setting.names[1]:
         return exchange.key.expand(label, shape)
@@ -311,7 +320,7 @@ def _receive_share(exchange: Exchange, label: str) -> Program[Tensor]:
     return share
 
 
-def multiplied_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
+def multiply_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
     """Return this holder's share of S^(K-1) X W, int64 [n, h].
 
     Args:
@@ -349,4 +358,4 @@ def publish_rest(
     setting = exchange.run.setting
     name = yield from name_publication(exchange.run.roster, round, commitment.to(y))
     z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
-    yield Send(setting.server, "noisy-share", _noisy(exchange, publisher, REST, (round, name), z), name)
+    yield Send(setting.server, "noisy-share", _noisy(exchange, publisher, f"{REST} {round}", name, z), name)

@@ -2,7 +2,7 @@
 
     W                 the holders' shares of the round that was kept, from their last checkpoints
     z = S'^K X' W     on shares, S' and X' of everybody there is now; opened in the rows of new people alone
-    h                 the server's kept network, centred by those who trained; the label holder's kept last layer
+    h                 the server's kept network, standardised by those who trained; the label holder's kept last layer
 
 A new person's row is published once, with each holder's noise for the whole epsilon; whoever was published before is in
 S' and X', and is never opened again.  `linear` bounds rows by public facts for any data, so the same noise is enough.
@@ -27,8 +27,8 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes import joined, propagation
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS, Prediction
-from graphveil.federation.modes.linear import last_hops_of, multiplied_inputs, opened, publish_rest
-from graphveil.federation.modes.linear_server import LinearNetwork, deal_inputs, hidden_of, opened_rows
+from graphveil.federation.modes.linear import last_hops_of, multiply_inputs, open_exchange, publish_rest
+from graphveil.federation.modes.linear_server import LinearNetwork, deal_for_inputs, hidden_of, open_rows
 
 
 def predicting_holder(
@@ -41,24 +41,24 @@ def predicting_holder(
         before: the last checkpoint of the finished run.
         holding: features and edges of everybody.
         new: rows that were never published, int64, ascending.
-        old: of each row its number in the run, -1 for nobody of it, int64 [n].
+        old: of each row its number in the run, -1 where it was not there, int64 [n].
 
     Raises:
         BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
     """
     publisher = Publisher(run.setting.publication_of(1), MaskKey.fresh(run.randomness))
-    exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
+    exchange = yield from open_exchange(run, holding, _announced(run, holding.nodes, new), propagates=False)
     if run.state is None:
-        y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
+        y, salt = (yield from multiply_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
     else:
         states.load_publisher(publisher, run.state)
         y, salt = run.state["y"], run.state["seal/salt"].numpy().tobytes()
-    # Also when it runs again: whatever it opens is of round 2, the only one that may publish.
+    # Also when it runs again: what is opened next belongs to round 2, the only one that may publish.
     yield Checkpoint(1, partial(_state, y, salt, publisher), publisher.spent)
     matrix = exchange.walker.matrix
     fixed = [before["weights"], exchange.x, matrix.data, matrix.indices, matrix.indptr, exchange.rows.rest]
     yield from publish_rest(exchange, Commitment.of(fixed, salt), y, publisher, ROUNDS)
-    probabilities = yield from joined.hidden_of_new(run, before, len(new))
+    probabilities = yield from joined.receive_probabilities(run, before, len(new))
     yield Checkpoint(ROUNDS, partial(_state, y, salt, publisher), publisher.spent)
     return Prediction(new, publisher, probabilities)
 
@@ -69,12 +69,12 @@ def _state(y: Tensor, salt: bytes, publisher: Publisher) -> dict[str, Tensor]:
 
 def _announced(run: states.RunContext, nodes: int, new: Tensor) -> Program[Rows]:
     """Agree on who is new; all rows but these count as published."""
-    yield from joined.announced(run, new)
+    yield from joined.agree_on_new(run, new)
     return rows_of(nodes, new)
 
 
 def rows_of(nodes: int, new: Tensor) -> Rows:
-    """Return which rows are opened: those of new people, in the place of all that a run has not opened yet.
+    """Return new people's rows as the rest, which a run opens in its end: all others count as opened before.
 
     Args:
         nodes: n, rows that all holders share now.
@@ -98,9 +98,9 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     walks = last_hops_of(setting, rows)
     parts = yield from propagation.serve_walks(setting.names, keys, setting.entries, walks, nodes)
     if run.state is None:
-        yield from deal_inputs(setting, rows, keys, parts)
+        yield from deal_for_inputs(setting, rows, keys, parts)
     yield Checkpoint(1, dict)
-    z = yield from opened_rows(setting, parts[walks[-1].name])
+    z = yield from open_rows(setting, parts[walks[-1].name])
     network = LinearNetwork(setting, generator=run.generator)
     states.load_module("kept", network, before)
     trained = before["memory/z"][: len(before["memory/a"])]

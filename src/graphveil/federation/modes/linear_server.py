@@ -1,6 +1,6 @@
 """The server of mode "shared-linear": it deals masks, opens z, trains the layers above, and moves the weights by A.
 
-    z = sum of the holders' shares + U V + U' A       the parts that it knows: masks of P, W_0 and G that it dealt
+    z = sum of the holders' shares + U V + U' A       the server knows the last two: masks of P, W_0 and G that it dealt
     velocity <- momentum velocity + dL/dz             A <- A - rate velocity, shortened to its bound (see `dither`)
 
 Shapes: z [t, h] of those who train, A [t, h].
@@ -30,7 +30,7 @@ from graphveil.models.networks.layers import glorot
 
 
 class LinearNetwork(nn.Module):
-    """h = tanh(standardise(z) V), then hidden layers."""
+    """h = tanh(standardise(z) V), then hidden layers; rows of z have length 1 before V."""
 
     def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -42,8 +42,9 @@ class LinearNetwork(nn.Module):
         """Return z_L [n, h].
 
         Args:
-            noise: its length in a row of those who train.
-            like: z of those who train, where other rows are given.
+            z: of some nodes, [n, h].
+            noise: its root-mean-square length in a row of those who train.
+            like: z of those who train; None: z is theirs.
         """
         combined: Tensor = self.rest([torch.tanh(standardise(z, 1.0, noise, like=like) @ self.mixing)])
         return combined
@@ -76,9 +77,9 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
     states.load_module("kept", network, training.best)
     if run.done <= setting.publications:
         # The products of W, X W and its hops but the last, with A of the round that was kept.
-        weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
+        weights = ring.matmul(dealt.u.T.contiguous(), _ring_units(memory.best, setting))
         yield from deal_truncation(dealt.keys, weights, setting.protocol.bits, "weights")
-        yield from deal_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
+        yield from deal_for_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
         yield Checkpoint(setting.publications + 1, state)
     if run.done < setting.rounds:
         yield from _finish(dealt, network, memory)
@@ -88,7 +89,14 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
 
 @dataclass(frozen=True)
 class _Dealt:
-    """What the server knows of a session's masks: its parts of products, U' [m, t], and U [t, d] of those who train."""
+    """What the server knows of a session's masks.
+
+    Attributes:
+        parts: name of a product with the holders' matrices -> its part.
+        gram: U' [m, t].
+        u: U [t, d] of those who train.
+        z: its part U V of Z_0 [m, h]; zeros in a resumed session.
+    """
 
     run: states.RunContext
     rows: Rows
@@ -105,7 +113,7 @@ def _summed_masks(keys: Mapping[str, MaskKey], label: str, shape: tuple[int, ...
 
 
 def _open(run: states.RunContext, nodes: int, rows: int) -> Program[_Dealt]:
-    """Deal keys, take part in the products of the set-up; the part of Z_0 is that of the first session."""
+    """Deal keys, and take part in the products of the set-up."""
     setting, bits, width = run.setting, run.setting.protocol.bits, run.setting.model.width
     keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
     announced = yield from receive_rows(setting, nodes, rows)
@@ -149,6 +157,8 @@ class _Memory:
 
 @dataclass(frozen=True)
 class _Training:
+    """The server in a run; `best`: its network of the round that was kept, as in checkpoints."""
+
     dealt: _Dealt
     network: LinearNetwork
     optimiser: torch.optim.Optimizer
@@ -157,44 +167,44 @@ class _Training:
 
 
 def _train(training: _Training, round: int) -> Program[None]:
-    """Open z of one round, take the steps, look at validation nodes, and share the new A."""
+    """Open z of one round, take the steps, have validation nodes scored, and share the new A."""
     dealt, memory = training.dealt, training.memory
     setting, rows = dealt.run.setting, dealt.rows
-    used = memory.a
-    moved = ring.matmul(dealt.gram, _units(used, setting)) + memory.part
+    a = memory.a
+    part = ring.matmul(dealt.gram, _ring_units(a, setting)) + memory.part
     opened = {}
     for group in rows.groups(setting, round):
-        opened[group] = yield from opened_rows(setting, moved[rows.slice_of(group)])
+        opened[group] = yield from open_rows(setting, part[rows.slice_of(group)])
     z = opened[TRAIN].requires_grad_()
     yield from _steps(training, z, setting.steps(round))
     if setting.validates(round):
         group = VALIDATION if VALIDATION in opened else TRAIN
-        seen = {name: rows.detach() for name, rows in opened.items()}
-        yield Send(setting.label_holder, "hidden", hidden_of(training.network, seen[group], seen[TRAIN], setting))
+        z_of = {name: rows.detach() for name, rows in opened.items()}
+        yield Send(setting.label_holder, "hidden", hidden_of(training.network, z_of[group], z_of[TRAIN], setting))
         if int((yield Receive(setting.label_holder, "kept-round", (1,)))):
-            memory.best, memory.z = used, torch.cat(list(seen.values()))
+            memory.best, memory.z = a, torch.cat(list(z_of.values()))
             training.best.update(states.module_state("kept", training.network))
     # Computed from the noisy opening and from labels as reported, so it costs nothing more.
     memory.velocity = setting.training.momentum * memory.velocity + (z.grad if z.grad is not None else 0.0)
     memory.a = bounded(memory.a - setting.training.shared_rate * memory.velocity.double(), setting)
     # After the last round, A of the round that was kept: holders save their shares of it before they publish with it.
-    words = _units(memory.best if round == setting.publications else memory.a, setting)
+    units = _ring_units(memory.best if round == setting.publications else memory.a, setting)
     # In shares: rows of equal labels are alike, and all shares but any one are uniform together.
     second = setting.names[1]
-    expanded = [key.expand(f"A {round}", tuple(words.shape)) for name, key in dealt.keys.items() if name != second]
-    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
+    expanded = [key.expand(f"A {round}", tuple(units.shape)) for name, key in dealt.keys.items() if name != second]
+    yield Send(second, "gradient-share", units - torch.stack(expanded).sum(dim=0))
 
 
-def opened_rows(setting: Setting, part: Tensor) -> Program[Tensor]:
-    """Return rows of z, float32 [rows, h]: the holders' shares and the server's part.
+def open_rows(setting: Setting, part: Tensor) -> Program[Tensor]:
+    """Return rows of z, float32 [rows, h], the sum of the holders' shares and the server's part.
 
     Args:
-        part: that the server knows, int64 [rows, h].
+        part: the server's, int64 [rows, h].
     """
-    words = part.clone()
+    total = part.clone()
     for name in setting.names:
-        words += yield Receive(name, "noisy-share", tuple(part.shape))
-    return ring.decode(words, 2 * setting.protocol.bits)
+        total += yield Receive(name, "noisy-share", tuple(part.shape))
+    return ring.decode(total, 2 * setting.protocol.bits)
 
 
 def _noise(setting: Setting) -> float:
@@ -221,10 +231,10 @@ def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setti
     """Return the last hidden layer of some rows, float32 [., h].
 
     Args:
-        z: theirs, float32 [., h].
+        z: of these rows, float32 [., h].
         trained: z of those who train, float32 [t, h].
     """
-    # By mean and length of those who train: in a group that differs from them its own would move everybody.
+    # Standardised by those who train: another group's own mean and length would give its rows another meaning.
     # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()
     with torch.no_grad():
@@ -232,13 +242,13 @@ def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setti
     return hidden
 
 
-def _units(a: Tensor, setting: Setting) -> Tensor:
+def _ring_units(a: Tensor, setting: Setting) -> Tensor:
+    """Return A, which is a whole number of units, as ring elements."""
     return ring.encode(a, setting.protocol.bits)
 
 
 def bounded(a: Tensor, setting: Setting) -> Tensor:
-    """Return A in whole units, shortened so that |W| never passes C', where anything is protected; rounded towards 0:
-    rounding to the nearest would lengthen it by up to sqrt(t h) / 2 units.
+    """Return A in whole units, shortened so that |W| never passes C' where epsilon is finite.
 
     Args:
         a: float64 [t, h].
@@ -246,12 +256,13 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
     unit = 2.0**-setting.protocol.bits
     if setting.publication.public:
         return torch.round(a / unit) * unit
+    # Rounded towards 0: rounding to the nearest would lengthen A by up to sqrt(t h) / 2 units.
     # A margin of 2^-30: the bound must hold after rounding, or W could pass C'.
     longest = setting.bounds.longest_a(len(a)) * (1 - 2.0**-30)
     return torch.trunc(a * min(1.0, longest / max(float(a.norm()), 1e-300)) / unit) * unit
 
 
-def deal_inputs(
+def deal_for_inputs(
     setting: Setting, rows: Rows, keys: Mapping[str, MaskKey], parts: Mapping[str, Tensor]
 ) -> Program[None]:
     """Take part in the products of X W and its hops but the last.
@@ -266,24 +277,24 @@ def deal_inputs(
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
     product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
     for name in setting.names:
-        own = setting.blocks[name]
-        theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
-        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, own].contiguous(), theirs)
+        block = setting.blocks[name]
+        others = torch.stack([weights[other][block] for other in setting.names if other != name]).sum(dim=0)
+        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, block].contiguous(), others)
     yield from deal_truncation(keys, product, setting.protocol.bits, "inputs")
     for walk in last_hops_of(setting, rows)[:-1]:
         yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)
 
 
 def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
-    """Open the rows that were never opened; predict for all."""
+    """Open the rows that were never opened; send the label holder the hidden layer of all."""
     setting, rows = dealt.run.setting, dealt.rows
     last = last_hops_of(setting, rows)[-1]
-    z = {REST: (yield from opened_rows(setting, dealt.parts[last.name]))}
+    z = {REST: (yield from open_rows(setting, dealt.parts[last.name]))}
     z |= {group: memory.z[rows.slice_of(group)] for group in (TRAIN, VALIDATION)}
     hidden = torch.zeros(rows.nodes, setting.model.width)
-    for group, here in ((TRAIN, rows.train), (VALIDATION, rows.validation), (REST, rows.rest)):
-        if len(here):
-            hidden[here] = hidden_of(network, z[group], z[TRAIN], setting)
+    for group in (TRAIN, VALIDATION, REST):
+        if len(nodes := rows.of(group)):
+            hidden[nodes] = hidden_of(network, z[group], z[TRAIN], setting)
     yield Send(setting.label_holder, "hidden", hidden)
 
 

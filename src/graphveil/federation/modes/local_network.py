@@ -4,15 +4,15 @@
                                   C takes off each column's mean over who trains, s is the root-mean-square length of
                                   their rows of C S^K X
 
-    own labels     - mean over training rows of log( softmax(logits) T )_{y'}             T the channel of the labels
-    others' guesses   - mean over all rows of log sum_c softmax(logits)_c prod_j L_j[c, r_j]
+    loss on labels    - mean over training rows of log( softmax(logits) T )_{y'}             T the channel of the labels
+    loss on guesses   - mean over all rows of log sum_c softmax(logits)_c prod_j L_j[c, r_j]
 
-L_j[c, r] is the chance that holder j reports r for a node of class c: how often it is right, estimated on validation
-nodes, through the known channel of its randomized response.  The second loss is their exact likelihood if holders err
-independently given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
+L_j[c, r] is the chance that holder j reports r for a node of class c, estimated on validation nodes, through the known
+channel of its randomized response.  The second loss is the exact likelihood of the reports if holders err independently
+given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
 correction of Patrini et al., CVPR 2017, arXiv 1609.03944, with the confusion matrices of Dawid, Skene, 1979.
 Nodes that train move W, and with it every guess.  Mean and length are over them only, so the row of a person who does
-not train, and has no connections, moves that person's guess and no other: the unit that is priced.
+not train, and has no connections, moves that person's guess and no other: the protected unit.
 Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 """
 
@@ -28,11 +28,12 @@ from torch import Tensor, nn
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.federation.modes.propagation import Features, transition_matrix
 
-#: The smallest chance in a logarithm; the share of entries above which a product is quicker dense.
-_MIN_CHANCE, _DENSE = 1e-12, 0.25
-#: The prior of the confusion matrix: how often a guess is right, at a weight in nodes; steps of the fit.
-_RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
-_PROBES = 32
+#: The smallest chance in a logarithm; the share of nonzero entries above which a product is quicker dense.
+_MIN_CHANCE, _DENSE_SHARE = 1e-12, 0.25
+#: The prior of the confusion matrix: how often a guess is right, and its weight in nodes; steps of the fit.
+_PRIOR_RIGHT, _PRIOR_WEIGHT, _FIT_STEPS = 0.7, 2.0, 100
+#: Random projections by which the length of rows is estimated.
+_PROJECTIONS = 32
 
 
 class LocalNetwork(nn.Module):
@@ -44,8 +45,8 @@ class LocalNetwork(nn.Module):
         if not scipy.sparse.issparse(features):
             # As scipy CSR where most are 0, which makes products with few columns quicker.
             rows = torch.as_tensor(features)
-            few = int((rows != 0).sum()) < _DENSE * rows.numel()
-            x = scipy.sparse.csr_array(rows.float().numpy()) if few else rows
+            is_sparse = int((rows != 0).sum()) < _DENSE_SHARE * rows.numel()
+            x = scipy.sparse.csr_array(rows.float().numpy()) if is_sparse else rows
         self._x, self._lengths = operator_of(x), row_lengths(features)
         self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
@@ -59,7 +60,7 @@ class LocalNetwork(nn.Module):
         self._rows = rows
         # The length is estimated by a few fixed random projections.
         generator = torch.Generator().manual_seed(0)
-        signs = torch.randint(0, 2, (self.weight.shape[0], _PROBES), generator=generator) * 2.0 - 1.0
+        signs = torch.randint(0, 2, (self.weight.shape[0], _PROJECTIONS), generator=generator) * 2.0 - 1.0
         length = float(self._centred(signs)[rows].square().mean().sqrt())
         self._scale = 1.0 / max(length, _MIN_CHANCE)
 
@@ -67,15 +68,19 @@ class LocalNetwork(nn.Module):
         """Return logits [n, c], once `centre_on` has been called."""
         return self._scale * self._centred(self.weight) + self.bias
 
-    def learned(self) -> dict[str, Tensor]:
-        """Return copies of what `forward` takes from training, for people who join later."""
+    def learned_state(self) -> dict[str, Tensor]:
+        """Return copies of all that `forward` uses of training, for `logits_of` when people have joined."""
         with torch.no_grad():
             offset = self._propagated(self.weight)[self._rows].mean(dim=0)
         parts = {"weight": self.weight, "bias": self.bias, "offset": offset, "scale": torch.tensor(self._scale)}
         return {name: value.detach().clone() for name, value in parts.items()}
 
-    def by(self, learned: Mapping[str, Tensor]) -> Tensor:
-        """Return logits [n, c] by what was learned on a graph of fewer people (see `learned`)."""
+    def logits_of(self, learned: Mapping[str, Tensor]) -> Tensor:
+        """Return logits [n, c] of this graph's people.
+
+        Args:
+            learned: of `learned_state`, perhaps of a graph of fewer people.
+        """
         z = self._propagated(learned["weight"]) - learned["offset"]
         return learned["scale"] * z + learned["bias"]
 
@@ -139,7 +144,7 @@ def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
 
 
 def label_losses(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
-    """The same of every row alone, float32 [m]; arguments as of `label_loss`."""
+    """The loss `label_loss` of every row alone, float32 [m]; arguments as there."""
     chances = (torch.softmax(logits, dim=1) @ channel).gather(1, labels[:, None])
     return -chances.clamp_min(_MIN_CHANCE).log().squeeze(1)
 
@@ -163,9 +168,9 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
 
     Args:
         guesses: as reported, int64 [m]; m may be 0.
-        labels: as randomized, int64 [m].
+        labels: as reported, int64 [m].
         response: Pr[report | guess] [c, reports].
-        channel: Pr[randomized label | true label] [c, c].
+        channel: Pr[reported label | true label] [c, c].
     """
     classes, reports = response.shape
     response, channel = response.double(), channel.double()
@@ -173,15 +178,15 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
     pairs = torch.zeros(classes * reports, dtype=torch.float64)
     pairs.index_add_(0, labels * reports + guesses, torch.ones(len(guesses), dtype=torch.float64))
     counts = pairs.view(classes, reports)
-    start = torch.full((classes, classes), (1 - _RIGHT) / max(classes - 1, 1), dtype=torch.float64)
-    start.fill_diagonal_(_RIGHT)
+    start = torch.full((classes, classes), (1 - _PRIOR_RIGHT) / max(classes - 1, 1), dtype=torch.float64)
+    start.fill_diagonal_(_PRIOR_RIGHT)
     confusion, share = start, torch.full((classes, 1), 1 / classes, dtype=torch.float64)
-    for _ in range(_STEPS):
-        model = channel.T @ (share * confusion) @ response  # chance of each pair (randomized label, report)
+    for _ in range(_FIT_STEPS):
+        model = channel.T @ (share * confusion) @ response  # chance of each pair (reported label, report)
         joint = share * confusion * (channel @ (counts / model.clamp_min(_MIN_CHANCE)) @ response.T)
-        # One node for each class: a class that no validation node has must stay possible.
+        # As if each class had one more node: a class that no validation node has must stay possible.
         share = (joint.sum(dim=1, keepdim=True) + 1) / (joint.sum() + classes)
         # The prior counts as a few nodes: with few validation nodes an estimate of 0 would forbid what can happen.
-        counted = joint + _WEIGHT * start
-        confusion = counted / counted.sum(dim=1, keepdim=True)
+        smoothed = joint + _PRIOR_WEIGHT * start
+        confusion = smoothed / smoothed.sum(dim=1, keepdim=True)
     return (confusion @ response).float()

@@ -1,4 +1,4 @@
-"""What the parties of each mode run, and what of it is sent: the other half of `core.mode`, by the same names."""
+"""The programs of each mode and the sizes of what they send: the other half of `core.mode`, by the same names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ from graphveil.federation.modes.holder import Holding, holder
 from graphveil.federation.modes.joined import Prediction
 from graphveil.federation.modes.linear import linear_holder
 from graphveil.federation.modes.linear_server import linear_server
-from graphveil.federation.modes.traffic import GUESSES, LAST, LOOK, ONCE, ROUND, ROWS, SHARES, SUMS, Sizes, Traffic
+from graphveil.federation.modes.traffic import (
+    GUESSES,
+    LAST,
+    ONCE,
+    ROUND,
+    ROWS,
+    SHARES,
+    SUMS,
+    VALIDATION,
+    Sizes,
+    Traffic,
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,7 @@ class Programs:
     Attributes:
         holder, server: of a run, after alignment.
         later_holder, later_server: of a prediction for people who joined after it.
-        sizes: of what both send.
+        sizes: of what a run and a prediction send.
     """
 
     holder: Callable[[RunContext, Holding], Program[Any]]
@@ -39,7 +50,8 @@ class Programs:
     sizes: Sizes
 
 
-_OF_ROWS: Final = Programs(
+#: Of both modes in which holders publish embeddings.
+_EMBEDDINGS: Final = Programs(
     holder,
     embedding_server.embedding_server,
     embedding_server.predicting_holder,
@@ -48,8 +60,8 @@ _OF_ROWS: Final = Programs(
 )
 _PROGRAMS: Final[Mapping[str, Programs]] = MappingProxyType(
     {
-        "individual": _OF_ROWS,
-        "paper": _OF_ROWS,
+        "individual": _EMBEDDINGS,
+        "paper": _EMBEDDINGS,
         "shared-linear": Programs(
             linear_holder, linear_server, linear_predict.predicting_holder, linear_predict.predicting_server, SUMS
         ),
@@ -78,10 +90,10 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
     Args:
         nodes: n, rows that all holders share.
         rows: how many of them train.
-        validation: how many validate; as many as train where nobody knows.
+        validation: how many validate; None: as many as train.
     """
-    flows = programs_of(setting).sizes.sent(setting, nodes, rows, rows if validation is None else validation)
-    return Traffic(tuple(flows), {ONCE: 1, ROUND: setting.publications, LOOK: setting.validations, LAST: 1})
+    flows = programs_of(setting).sizes.flows(setting, nodes, rows, rows if validation is None else validation)
+    return Traffic(tuple(flows), {ONCE: 1, ROUND: setting.publications, VALIDATION: setting.validations, LAST: 1})
 
 
 def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
@@ -91,4 +103,4 @@ def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
         nodes: n, rows that all holders share now.
         people: how many of them joined later.
     """
-    return Traffic(tuple(programs_of(setting).sizes.sent_later(setting, nodes, people)), {ONCE: 1, LAST: 1})
+    return Traffic(tuple(programs_of(setting).sizes.flows_later(setting, nodes, people)), {ONCE: 1, LAST: 1})

@@ -6,8 +6,8 @@
              at i            S_i (Y_i + sum_{k != i} F_k)  +  sum_{j != i} S_j^0 V_i
              at the server   sum_i S_i^1 sum_{k != i} V_k                                      altogether  sum_i S_i Y
 
-Features travel over the union of all holders' edges: more than any holder's own graph gives.  V is new in each product.
-What V_k gives is computed ahead of the rows, in one pass over the rows of S that the keys expand to: a block of rows in
+Features travel over the union of all holders' edges, more than any holder has alone.  V is new in each product.
+Products of the V_k are computed beforehand, in one pass over the rows of S that the keys expand to: a block of rows in
 memory, T n^2 words of work, n d words on the line.
 Shapes: S_i [n, n] sparse, Y [n, d].
 """
@@ -81,8 +81,8 @@ class Walk:
     Attributes:
         name: never used again in a run.
         columns: d.
-        rows: which rows of the result anybody needs, int64; None: all.
-        split: each holder's columns, where a share is zero in all others.
+        rows: which rows of the result are needed, int64; None: all.
+        split: holder -> its columns, where its share is zero in all other columns; None: shares have all columns.
     """
 
     name: str
@@ -92,20 +92,20 @@ class Walk:
 
     def mask(self, key: MaskKey, nodes: int, holder: str) -> Tensor:
         """Return V of a holder, int64 [n, d], zero outside its columns."""
-        own = self.split_at(holder)
-        return self.placed(key.expand(f"V {self.name}", (nodes, own.stop - own.start)), holder)
+        own = self.columns_of(holder)
+        return self.in_all_columns(key.expand(f"V {self.name}", (nodes, own.stop - own.start)), holder)
 
-    def placed(self, numbers: Tensor, holder: str) -> Tensor:
-        """Return a holder's columns in their place among all, zeros elsewhere, int64 [n, d].
+    def in_all_columns(self, numbers: Tensor, holder: str) -> Tensor:
+        """Return a holder's columns among all columns, zeros elsewhere, int64 [n, d].
 
         Args:
             numbers: of its columns, int64 [n, d_i].
         """
-        placed = torch.zeros(len(numbers), self.columns, dtype=torch.int64)
-        placed[:, self.split_at(holder)] = numbers
-        return placed
+        widened = torch.zeros(len(numbers), self.columns, dtype=torch.int64)
+        widened[:, self.columns_of(holder)] = numbers
+        return widened
 
-    def split_at(self, holder: str) -> slice:
+    def columns_of(self, holder: str) -> slice:
         """Return a holder's columns, all of them where nothing is split."""
         return slice(0, self.columns) if self.split is None else self.split[holder]
 
@@ -115,27 +115,33 @@ class Walk:
 
 @dataclass(frozen=True)
 class Walker:
-    """A holder's side: S_i in units, what its masks give in each product, by name, and the key that it was dealt."""
+    """A holder's side of products with S.
+
+    Attributes:
+        key: of its masks, dealt by the server.
+        matrix: S_i in units.
+        of_masks: name of a product -> what its masks contribute, with its shares of the other holders' matrices.
+    """
 
     roster: Roster
     key: MaskKey = field(repr=False)
     matrix: scipy.sparse.csr_array
-    given: Mapping[str, Tensor] = field(repr=False)
+    of_masks: Mapping[str, Tensor] = field(repr=False)
 
     def masked(self, walk: Walk, share: Tensor) -> Program[Tensor]:
-        """Exchange masked shares; return the sum of what others sent, int64 [n, d].
+        """Exchange masked shares; return the sum of those of the other holders, int64 [n, d].
 
         Args:
             share: this holder's, int64 [n, d].
         """
-        f = (share - walk.mask(self.key, len(share), self.roster.me))[:, walk.split_at(self.roster.me)].contiguous()
+        f = (share - walk.mask(self.key, len(share), self.roster.me))[:, walk.columns_of(self.roster.me)].contiguous()
         for name in self.roster.other_holders:
             # One masked share for all: what they see together is no more than F.
             yield Send(name, "masked-right", f)
         inner = torch.zeros_like(share)
         for name in self.roster.other_holders:
-            theirs = walk.split_at(name)
-            inner[:, theirs] += yield Receive(name, "masked-right", (len(share), theirs.stop - theirs.start))
+            columns = walk.columns_of(name)
+            inner[:, columns] += yield Receive(name, "masked-right", (len(share), columns.stop - columns.start))
         return inner
 
     def product(self, walk: Walk, share: Tensor) -> Program[Tensor]:
@@ -144,15 +150,15 @@ class Walker:
         return self.local(walk, share, inner)
 
     def local(self, walk: Walk, share: Tensor, inner: Tensor) -> Tensor:
-        """Return the same where masked shares were exchanged before.
+        """Return what `product` returns, from masked shares that were exchanged before.
 
         Args:
             share: this holder's, int64 [n, d].
             inner: as `masked` returns it.
         """
         matrix = self.matrix if walk.rows is None else self.matrix[walk.rows.numpy()]
-        # The masks in F are taken off by what others hold of S_i: this sum is uniform to its holder.
-        return ring.matmul(matrix, share + inner) + self.given[walk.name]
+        # The masks in F come off in the parts of all others, by their shares of S_i: this sum is uniform to its holder.
+        return ring.matmul(matrix, share + inner) + self.of_masks[walk.name]
 
 
 def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[str, MaskKey]]:
@@ -180,12 +186,12 @@ def open_walker(
     *,
     randomness: Randomness,
 ) -> Program[Walker]:
-    """A holder's set-up: share S_i with the others, and multiply its masks with what it holds of their matrices.
+    """A holder's set-up: share S_i with all others, and multiply its masks with its shares of their matrices.
 
     Args:
-        key: the one that it was dealt.
+        key: of its masks, dealt by the server.
         matrix: S_i in units, int64 CSR [n, n].
-        entries: of every holder, how many a node its matrix has room for; public.
+        entries: holder -> for how many entries a node its matrix has room; public.
         walks: all products of this session.
         randomness: of the keys that hide S_i.
     """
@@ -200,7 +206,7 @@ def open_walker(
     for name in roster.other_holders:
         hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 0)))
     masks = [walk.mask(key, nodes, roster.me) for walk in walks]
-    return Walker(roster, key, matrix, _multiplied([(hidden, masks)], walks, nodes))
+    return Walker(roster, key, matrix, _multiply_masks([(hidden, masks)], walks, nodes))
 
 
 def serve_walks(
@@ -209,7 +215,7 @@ def serve_walks(
     """The server's set-up: return its part of each product, int64 [rows, d], by name.
 
     Args:
-        entries: of every holder, how many a node its matrix has room for.
+        entries: holder -> for how many entries a node its matrix has room.
         walks: all products of this session.
     """
     hidden = []
@@ -220,7 +226,7 @@ def serve_walks(
         ([matrix], [torch.stack([walk.mask(keys[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks])
         for i, matrix in zip(names, hidden, strict=True)
     )
-    return _multiplied(pairs, walks, nodes)
+    return _multiply_masks(pairs, walks, nodes)
 
 
 def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
@@ -229,22 +235,23 @@ def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
     return HiddenMatrix(shape, reader, unpacked(key)[0], corrections)
 
 
-def _multiplied(
+def _multiply_masks(
     pairs: Iterable[tuple[Sequence[HiddenMatrix], Sequence[Tensor]]], walks: Sequence[Walk], nodes: int
 ) -> dict[str, Tensor]:
-    """Return the sum over pairs of the sum of shares of matrices times masks, for each walk, by name."""
-    given = {walk.name: walk.empty(nodes) for walk in walks}
+    """Return the sum over pairs of (the sum of shares of matrices) times the mask of each walk, by the walk's name."""
+    products = {walk.name: walk.empty(nodes) for walk in walks}
     for matrices, masks in pairs:
-        used = [mask.any(dim=0).nonzero().squeeze(1) for mask in masks]
-        narrow = [mask[:, columns].contiguous() for mask, columns in zip(masks, used, strict=True)]
+        nonzero = [mask.any(dim=0).nonzero().squeeze(1) for mask in masks]
+        narrow = [mask[:, columns].contiguous() for mask, columns in zip(masks, nonzero, strict=True)]
         # Matrices that meet the same masks are added first: a block is multiplied once.
         for blocks in zip(*(matrix.blocks() for matrix in matrices), strict=True):
             rows, block = blocks[0][0], torch.stack([share for _, share in blocks]).sum(dim=0)
-            for walk, mask, columns in zip(walks, narrow, used, strict=True):
+            for walk, mask, columns in zip(walks, narrow, nonzero, strict=True):
                 if walk.rows is None:
-                    given[walk.name][rows, columns] += ring.matmul(block, mask)
+                    products[walk.name][rows, columns] += ring.matmul(block, mask)
                     continue
-                here = ((walk.rows >= rows.start) & (walk.rows < rows.stop)).nonzero().squeeze(1)
-                # Rows that nobody needs are not multiplied; which ones is public.
-                given[walk.name][here[:, None], columns] += ring.matmul(block[walk.rows[here] - rows.start], mask)
-    return given
+                inside = ((walk.rows >= rows.start) & (walk.rows < rows.stop)).nonzero().squeeze(1)
+                # Rows that nobody needs are not multiplied; which rows these are is public.
+                product = ring.matmul(block[walk.rows[inside] - rows.start], mask)
+                products[walk.name][inside[:, None], columns] += product
+    return products

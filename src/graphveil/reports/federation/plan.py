@@ -14,7 +14,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.modes.programs import programs_of, traffic_of
-from graphveil.federation.modes.traffic import Traffic, ways_of
+from graphveil.federation.modes.traffic import Traffic, matrix_bytes_by_protocol
 from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
@@ -104,7 +104,7 @@ def planned(
         "bytes_round": traffic.round,
         "bytes_total": traffic.total,
         "bytes_by_kind": traffic.by_kind(),
-        **({"ways": ways_of(setting, nodes)} if setting.mode.opens_sum else {}),
+        **({"ways": matrix_bytes_by_protocol(setting, nodes)} if setting.mode.opens_sum else {}),
         "bytes_alignment": alignment_bytes(len(setting.names), nodes)[0],
         **({} if line is None else {"line": _on_line(line, setting, nodes, traffic)}),
         "reveals": [
