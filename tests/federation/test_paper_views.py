@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.crypto import ring, sharing
-from graphveil.federation.crypto.masks import unpacked
+from graphveil.federation.crypto.masks import unpack_keys
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
 
 
@@ -44,7 +44,7 @@ def unblinded(patch: pytest.MonkeyPatch) -> None:
 
 def predictable(seen: Views, who: str) -> list[Tensor]:
     """Numbers of the shape of h0 that one holder was dealt, was sent or sends."""
-    keys = {key.secret for body in seen.bodies("mask-keys", to=who) for key in unpacked(body)}
+    keys = {key.secret for body in seen.bodies("mask-keys", to=who) for key in unpack_keys(body)}
     expanded = [words for secret, _, words in seen.expanded if secret in keys]
     expanded += [*seen.bodies("correction", to=who), *seen.bodies("opened-share", who)]
     shape = seen.bodies("opened-share")[0].shape

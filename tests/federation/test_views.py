@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.crypto import masks
-from graphveil.federation.crypto.masks import MaskKey, ZeroSum, unpacked
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum, unpack_keys
 from graphveil.federation.effects import Roster
 from graphveil.federation.modes import linear
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
@@ -143,7 +143,7 @@ def test_no_mask_hides_two_messages(mode: str, monkeypatch: pytest.MonkeyPatch) 
     """
     by_holder = holdings(3, 40, 5)
     seen = watched(setting_of(by_holder, mode=mode, epsilon=8.0, epochs=3, opened=True), by_holder, monkeypatch)
-    dealt = {key.secret for body in seen.bodies("mask-keys") for key in unpacked(body)}
+    dealt = {key.secret for body in seen.bodies("mask-keys") for key in unpack_keys(body)}
     times = Counter((key, label) for key, label, _ in seen.expanded if key in dealt)
     assert len(times) > 40
     if mode == "paper":

@@ -16,7 +16,7 @@ from torch import Tensor
 from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
-from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.crypto.masks import MaskKey, unpack_keys
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
@@ -46,7 +46,7 @@ class Views:
 
     def dealt(self, to: str | None = None) -> list[Tensor]:
         """All masks from keys that the server dealt (to one holder), and all other ring elements that it sent (it)."""
-        keys = {key.secret for body in self.bodies("mask-keys", to=to) for key in unpacked(body)}
+        keys = {key.secret for body in self.bodies("mask-keys", to=to) for key in unpack_keys(body)}
         sent = [*self.bodies("correction", to=to), *self.bodies("gradient-share", to=to)]
         return [*(words for secret, _, words in self.expanded if secret in keys), *sent]
 

@@ -43,7 +43,7 @@ def expanded(hidden: HiddenMatrix) -> Tensor:
 
 def shares(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, MaskKey]) -> list[Tensor]:
     corrections = hide(matrix, shape, keys)
-    assert corrections.shape == shape.message and corrections.dtype == torch.int64
+    assert corrections.shape == shape.corrections and corrections.dtype == torch.int64
     return [expanded(HiddenMatrix(shape, reader, key, corrections)) for reader, key in enumerate(keys)]
 
 
@@ -109,7 +109,7 @@ def test_other_keys_of_one_reader_give_no_entry(reader: int) -> None:
 def test_corrections_have_the_size_of_the_room_and_not_of_the_matrix() -> None:
     """And the bits that are always 0: of the seeds' flags, and of the levels that are not there."""
     shape = Shape.of(90, 3)
-    assert shape.message == (90 * TABLES, 2 * 4 + 1 + 8) and Shape.of(7, 3).message == (28, 9)
+    assert shape.corrections == (90 * TABLES, 2 * 4 + 1 + 8) and Shape.of(7, 3).corrections == (28, 9)
     for matrix in (MATRICES["a star"], scipy.sparse.csr_array((90, 90), dtype=np.int64)):
         corrections = hide(matrix, shape, keys_of())
         assert not bool((corrections[:, 0:8:2] & 1).any()) and not bool((corrections[:, 8] >> 8).any())

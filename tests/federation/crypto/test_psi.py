@@ -55,7 +55,7 @@ def test_nothing_of_the_ids_is_on_the_wire() -> None:
     wire = b"".join(effect.body.numpy().tobytes() for _, effect in sent)
     for text in set(itertools.chain(*sets.values())):
         raw = text.encode()
-        for clear in (raw, hashlib.sha256(raw).digest(), psi.hashed([raw]), hashlib.md5(raw).digest()):
+        for clear in (raw, hashlib.sha256(raw).digest(), psi.hash_to_curve([raw]), hashlib.md5(raw).digest()):
             assert clear not in wire
     assert {effect.kind for _, effect in sent} == {"blinded-ids", "blinded-set"}
     assert all(KINDS[effect.kind].receiver == "holder" for _, effect in sent)  # the server sees none of it
@@ -78,7 +78,7 @@ def test_the_order_of_rows_is_not_shown() -> None:
         randomness = SeededRandomness(seed)
         first = next(align(Roster("a", ("a", "b")), ids, randomness=randomness))
         secret = SeededRandomness(seed).bytes(32)
-        points = rows_of(psi.multiplied(secret, psi.hashed([text.encode() for text in ids])))
+        points = rows_of(psi.multiply_points(secret, psi.hash_to_curve([text.encode() for text in ids])))
         return [points.index(row) for row in rows_of(first.body)]
 
     orders = [order(seed) for seed in range(20)]
@@ -125,7 +125,7 @@ class Dying(dict[str, torch.Tensor]):
 
 def test_a_holder_that_is_killed_goes_on_with_the_same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """At every write: secret, order, three blocks of its own, three of the other's; nothing is computed twice."""
-    monkeypatch.setattr(psi, "BLOCK", 16)
+    monkeypatch.setattr(psi, "POINTS_A_BLOCK", 16)
     sets, names, steps = {"a": people(0, 40), "b": people(10, 50)}, ("a", "b"), []
     of_b, blocks = Dying(99), 2 + 3 + 3
     for writes in range(blocks):
@@ -178,10 +178,10 @@ def test_no_bit_of_an_id_outlives_the_secrets() -> None:
     That 400 random sides are all one happens once in 2^399.
     """
     bare = b"".join(hashlib.sha256(text).digest() for text in IDS)
-    for points, leaks in ((bare, True), (psi.hashed(IDS), False)):
+    for points, leaks in ((bare, True), (psi.hash_to_curve(IDS), False)):
         before = sides(points)
         for secret in (secrets.token_bytes(32) for _ in range(3)):
-            points = psi.multiplied(secret, points)
+            points = psi.multiply_points(secret, points)
             assert sides(points) == before
             assert (len(set(before)) == 2) is leaks
 
@@ -198,9 +198,9 @@ VECTORS = [
 
 def test_hashes_are_those_of_the_standard() -> None:
     tag = b"QUUX-V01-CS02-with-curve25519_XMD:SHA-512_ELL2_RO_"
-    points = rows_of(psi.hashed([text for text, _ in VECTORS], tag=tag))
+    points = rows_of(psi.hash_to_curve([text for text, _ in VECTORS], tag=tag))
     assert [row[::-1].hex() for row in points] == [x for _, x in VECTORS]
-    assert b"graphveil" in psi.TAG and psi.hashed([b"x"]) != psi.hashed([b"x"], tag=tag)
+    assert b"graphveil" in psi.TAG and psi.hash_to_curve([b"x"]) != psi.hash_to_curve([b"x"], tag=tag)
 
 
 def test_powers_and_inverses_of_the_field() -> None:
@@ -242,14 +242,14 @@ SMALL = [
 @pytest.mark.parametrize("u", [*SMALL, *(PRIME + u for u in (0, 1, 9)), 9 + 2**255, TWIST])
 def test_points_of_small_order_of_the_twist_or_written_in_another_way_are_refused(u: int) -> None:
     """The first would send back a constant whatever the secret; one point in two writings would count as two ids."""
-    honest = int.from_bytes(psi.hashed([b"y"]), "little")
+    honest = int.from_bytes(psi.hash_to_curve([b"y"]), "little")
     with pytest.raises(PeerError, match="b: a blinded id is not a valid hash point; it runs another version"):
         answered(encoded(honest, u))
 
 
 def test_a_point_that_comes_twice_is_refused() -> None:
     """At any step: as a set to blind, as one's own set that comes home, as a finished set."""
-    point, other = message(psi.hashed([b"y"])), message(psi.hashed([b"z"]))
+    point, other = message(psi.hash_to_curve([b"y"])), message(psi.hash_to_curve([b"z"]))
     with pytest.raises(PeerError, match="b: a blinded id appears twice"):
         answered(torch.cat([point, point]))
 

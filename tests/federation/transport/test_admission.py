@@ -119,7 +119,7 @@ def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """Where Unix sockets are, and as where they are not."""
     if request.param == "a path too long":
         monkeypatch.setattr(admission, "_LONGEST_PATH", 5)
-    for limit in ("_HELLO_S", "_GREETING_S"):
+    for limit in ("_HELLO_SECONDS", "_GREETING_SECONDS"):
         monkeypatch.setattr(admission, limit, FOREVER)
     opened = House()
     yield opened
@@ -143,8 +143,8 @@ def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: 
 
 
 def test_who_is_silent_stalls_or_does_not_greet_is_cut_off(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_HELLO_S", 0.3)
-    monkeypatch.setattr(admission, "_GREETING_S", 0.6)
+    monkeypatch.setattr(admission, "_HELLO_SECONDS", 0.3)
+    monkeypatch.setattr(admission, "_GREETING_SECONDS", 0.6)
     assert read(house.connect(), 1) == b"cut"
     assert read(house.connect(HELLO[:7]), 1) == b"cut"
     assert read(house.connect(HELLO), 100) == b"cut"
@@ -158,7 +158,7 @@ def test_a_party_has_one_connection_the_newest_and_is_never_cut_off(
     second = house.enter(party="holder1")
     name = house.inside[-1][0]
     assert read(first, 1) == b"cut"
-    monkeypatch.setattr(admission, "_GREETING_S", 0.0)
+    monkeypatch.setattr(admission, "_GREETING_SECONDS", 0.0)
     assert read(house.connect(HELLO), 100) == b"cut"  # as a stranger is
     for connection in (second, other):
         connection.sendall(b"still here")
@@ -172,7 +172,7 @@ def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> 
     party = house.enter(party="holder1")
     for _ in range(3 * admission.WAITING):
         house.connect()
-        assert len(house.proxy._pairs) <= 1 + admission.WAITING_OF_ONE + admission._AT_ONCE
+        assert len(house.proxy._pairs) <= 1 + admission.WAITING_OF_ONE + admission._ACCEPTED_AT_ONCE
     late = house.enter()
     assert read(house.open[1], 1) == b"cut"
     for connection in (party, late):
@@ -182,7 +182,7 @@ def test_strangers_are_few_and_the_oldest_silent_ones_go_first(house: House) -> 
 
 def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stalled hellos make way for one another; a client that has answered what the server said does not."""
-    monkeypatch.setattr(admission, "_MOMENTS", (0.0, 0.0, FOREVER))
+    monkeypatch.setattr(admission, "_SAFE_SECONDS", (0.0, 0.0, FOREVER))
     answering = house.enter()
     answering.sendall(b"certificate")
     assert read(answering, 11) == b"certificate"

@@ -46,7 +46,7 @@ class Wire:
     def _carry(self, start: Mailbox, here: int, end: Mailbox, there: int) -> None:
         try:
             for data in start.outgoing(here):
-                end.arrived(data, there)
+                end.take_frame(data, there)
         except Exception as error:
             self.errors.append(error)
 
@@ -75,13 +75,13 @@ def test_a_cut_in_the_middle_of_a_message_loses_nothing() -> None:
     here, there = a.open_stream(), b.open_stream()
     parts = list(itertools.islice(a.outgoing(here), 4))
     for part in parts[:2]:  # two of four, then the line goes dead, and the others are late
-        b.arrived(part, there)
+        b.take_frame(part, there)
     wire = Wire(a, b)
-    assert [b.arrived(part, there) for part in parts[2:]] == [None, None]
+    assert [b.take_frame(part, there) for part in parts[2:]] == [None, None]
     assert torch.equal(b.receive()[1], words(400_000))
     assert torch.equal(b.receive()[1], words(3))
     a.flush()
-    assert a._out + a._in == b._out + b._in == 0
+    assert a._unacknowledged_bytes + a._unread_bytes == b._unacknowledged_bytes + b._unread_bytes == 0
     wire.cut()
     assert not wire.errors
 
@@ -92,9 +92,9 @@ def test_replayed_messages_are_dropped_and_acknowledged_again() -> None:
     here, there = a.open_stream(), b.open_stream()
     (frame,) = due(a, here)
     for _ in range(3):
-        b.arrived(frame, there)
+        b.take_frame(frame, there)
     assert torch.equal(b.receive()[1], words(3))
-    assert b._out + b._in == 0
+    assert b._unacknowledged_bytes + b._unread_bytes == 0
     numbers = [parse(data).number for data in due(b, there)]
     assert numbers == [1]
     assert b._inbox == type(b._inbox)()
@@ -107,13 +107,13 @@ def test_reordered_missing_and_headless_messages_are_refused() -> None:
     here, there = a.open_stream(), b.open_stream()
     first, *parts = due(a, here)
     with pytest.raises(WireError, match="message 2 instead of 1"):
-        b.arrived(parts[0], there)
-    b.arrived(first, there)
+        b.take_frame(parts[0], there)
+    b.take_frame(first, there)
     with pytest.raises(WireError, match="without its first part"):
-        b.arrived(parts[1], there)
-    b.arrived(parts[0], there)
+        b.take_frame(parts[1], there)
+    b.take_frame(parts[0], there)
     with pytest.raises(WireError, match="out of order"):
-        b.arrived(parts[2], there)
+        b.take_frame(parts[2], there)
     assert b.receive()[0] == "labelled-rows" and not b._inbox
 
 
@@ -125,11 +125,11 @@ def test_frames_of_others_are_refused_and_of_other_sessions_dropped() -> None:
     frame = parse(data)
     for change in ({"agreement_hash": b"x" * 32}, {"sender": 2}, {"receiver": 3}):
         with pytest.raises(WireError, match="another run or of other parties"):
-            b.arrived(replace(frame, **change).to_bytes(), there)  # type: ignore[arg-type]
-    assert b.arrived(replace(frame, session=b"z" * 16).to_bytes(), there) is None
+            b.take_frame(replace(frame, **change).to_bytes(), there)  # type: ignore[arg-type]
+    assert b.take_frame(replace(frame, session=b"z" * 16).to_bytes(), there) is None
     assert not b._inbox
     with pytest.raises(WireError, match="never sent"):
-        a.arrived(Frame(ACK, RUN, SESSION, 1, 0, number=2).to_bytes(), a.open_stream())
+        a.take_frame(Frame(ACK, RUN, SESSION, 1, 0, number=2).to_bytes(), a.open_stream())
 
 
 def test_a_new_session_forgets_the_old_one() -> None:
@@ -154,7 +154,7 @@ def test_a_slow_reader_holds_no_more_than_two_windows(monkeypatch: pytest.Monkey
     most = 0
     for _ in range(count):
         time.sleep(0.01)  # the reader computes
-        most = max(most, a._out + b._in)
+        most = max(most, a._unacknowledged_bytes + b._unread_bytes)
         b.receive()
     sender.join(FOREVER)
     a.flush()

@@ -30,7 +30,7 @@ from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge, sample_of
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import KINDS, UNIFORM
-from graphveil.federation.crypto.masks import unpacked
+from graphveil.federation.crypto.masks import unpack_keys
 from graphveil.federation.crypto.sharing import left_mask
 from graphveil.runtime.checks import require_number
 
@@ -178,7 +178,7 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     if not view.is_server or not masked or not view.setting.mode.opens_layer:
         return None
     before = view.setting.names.index(victim)  # one key of each other holder's matrix stands before its own
-    key = unpacked(next(m.body for m in dealt if m.to == victim))[before]
+    key = unpack_keys(next(m.body for m in dealt if m.to == victim))[before]
     e = masked[0]
     x: Tensor = (e + left_mask(key, *e.shape)).double() * 2.0**-view.setting.protocol.bits
     return x

@@ -27,7 +27,7 @@ from torch.nn import functional
 from graphveil.federation.core.rows import Rows
 from graphveil.federation.core.setting import Option, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.crypto.masks import MaskKey, unpack_keys
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.all_shares import AllSharesHolder
 from graphveil.federation.modes.holder import Holding
@@ -248,7 +248,7 @@ class View:
     @cached_property
     def dealt(self) -> Dealt:
         # Of several sessions the last one's.
-        keys = {m.to: unpacked(m.body)[0] for m in self.messages if m.kind == "mask-keys"}
+        keys = {m.to: unpack_keys(m.body)[0] for m in self.messages if m.kind == "mask-keys"}
         rows = {m.kind: m.body for m in self.messages if m.kind in _ANNOUNCED}
         return Dealt(self.setting, Rows(self.nodes, *(rows[kind] for kind in _ANNOUNCED)), keys)
 

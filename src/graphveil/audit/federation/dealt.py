@@ -19,7 +19,7 @@ from graphveil.audit.federation.replay import NODES, Run, apart_holdings
 from graphveil.federation.core.rows import REST, TRAIN, Rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import MaskKey, unpacked
+from graphveil.federation.crypto.masks import MaskKey, unpack_keys
 from graphveil.federation.effects import Program, Receive, advance
 from graphveil.federation.modes.linear import hops_of, last_hops_of
 from graphveil.federation.modes.propagation import scaled_rows, serve_walks, transition_matrix
@@ -38,7 +38,7 @@ class Dealt:
     @staticmethod
     def read(run: Run, setting: Setting) -> Dealt:
         """Read all off a run's messages."""
-        keys = {sent.to: unpacked(sent.body)[0] for _, _, sent in run.messages if sent.kind == "mask-keys"}
+        keys = {sent.to: unpack_keys(sent.body)[0] for _, _, sent in run.messages if sent.kind == "mask-keys"}
         announced = {sent.kind: sent.body for _, _, sent in run.messages if sent.to == setting.server}
         rows = Rows(NODES, announced["labelled-rows"], announced["validation-rows"])
         walks = [*hops_of(setting, rows), *last_hops_of(setting, rows)]

@@ -58,7 +58,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape
-from graphveil.federation.crypto.masks import MaskKey, as_message, unpacked
+from graphveil.federation.crypto.masks import MaskKey, as_message, unpack_keys
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.joined import ROUNDS
 from graphveil.federation.modes.linear import last_hops_of
@@ -164,7 +164,7 @@ class Predicted:
     @property
     def keys(self) -> dict[str, MaskKey]:
         """The keys that the server dealt."""
-        return {sent.to: unpacked(sent.body)[0] for _, _, sent in self.run.messages if sent.kind == "mask-keys"}
+        return {sent.to: unpack_keys(sent.body)[0] for _, _, sent in self.run.messages if sent.kind == "mask-keys"}
 
     @property
     def walks(self) -> list[Walk]:
@@ -174,7 +174,7 @@ class Predicted:
         """Return a reader's share of a holder's matrix, int64 [n, n]."""
         parts = [self.run.bodies(0, kind)[owner, reader, kind][0] for kind in ("matrix-key", "hidden-matrix")]
         shape = Shape.of(EVERYBODY, self.setting.entries[owner])
-        hidden = HiddenMatrix(shape, int(reader == self.setting.server), unpacked(parts[0])[0], parts[1])
+        hidden = HiddenMatrix(shape, int(reader == self.setting.server), unpack_keys(parts[0])[0], parts[1])
         return torch.cat([rows for _, rows in hidden.blocks()])
 
     def added(self) -> dict[str, Tensor]:
@@ -327,7 +327,7 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
     source = RecordingSource(SeededRandomness(seed + 11))
     first = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
     given = (sent.body for _, _, sent in first.run.messages if sent.kind == "mask-keys" and sent.to in colluders)
-    dealt = frozenset(key.secret for body in given for key in unpacked(body))
+    dealt = frozenset(key.secret for body in given for key in unpack_keys(body))
     source = RecordingSource(SeededRandomness(seed + 12), source.drawn, dealt)
     rerun = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
     words: dict[str, list[Tensor]] = {}

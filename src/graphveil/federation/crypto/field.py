@@ -5,7 +5,7 @@
     inverse  of a product of all, taken apart again: three products a number instead of a power each
 
 The compiled loops run the same steps whatever the numbers are.  Fewer than `_FEW` numbers go to Python's own `pow`,
-which does not.
+whose time depends on them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def powers(numbers: Sequence[int], exponent: int) -> list[int]:
         numbers: of [0, 2^255 - 19).
         exponent: public, at least 1.
     """
-    # Python's `pow` is not constant in time: the numbers are a holder's own, and nobody else waits for one of them.
+    # Not constant in time, as `pow` is used: the numbers are a holder's own, and nobody else can time a single one.
     if len(numbers) < _FEW:
         return [pow(number, exponent, PRIME) for number in numbers]
     from graphveil.federation.crypto.field_loops import power

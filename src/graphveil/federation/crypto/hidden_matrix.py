@@ -1,4 +1,4 @@
-"""A sparse matrix shared between two readers as short keys: neither learns an entry, a row's length or a column's.
+"""A sparse matrix shared between two readers as short keys: neither learns an entry, nor how many a row or column has.
 
     S [n, n] with at most one entry on each of T n diagonals,    v = row, u = column, pi_a a public permutation
     diagonal (a, c) of table a = 1..T holds the cells with pi_a(u) = v + c mod n
@@ -34,7 +34,7 @@ from graphveil.errors import InputError
 from graphveil.federation.crypto.masks import MaskKey
 
 Seeds = NDArray[np.uint64]
-#: How full diagonals get, of 8.
+#: At most this many of 8 diagonals get an entry.
 _FILL = 7
 #: Tables at least: with fewer choices an entry may find all of its diagonals taken.
 TABLES = 4
@@ -47,7 +47,7 @@ _ROWS, _TREES = 256, 1 << 10
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes of a hidden matrix: n rows and columns, T tables."""
+    """Public sizes of a hidden matrix; `nodes`: n rows and columns, `tables`: T."""
 
     nodes: int
     tables: int
@@ -77,18 +77,18 @@ class Shape:
         return max(0, math.ceil(math.log2(-(-self.nodes // _LEAF))))
 
     @property
-    def message(self) -> tuple[int, int]:
-        """The shape of the corrections, words: of each tree two a level, one for the flags of all levels, a leaf."""
+    def corrections(self) -> tuple[int, int]:
+        """The shape of the corrections, in words; of each tree two for each level, one for all flags, and a leaf."""
         return self.trees, 2 * self.depth + 1 + _LEAF
 
     def permutation(self, table: int) -> NDArray[np.int64]:
-        """Return pi_a, public: where each column stands."""
+        """Return pi_a, public: the position of each column."""
         # Any fixed permutations will do: they spread entries, and hide nothing.
         return np.random.Generator(np.random.PCG64([table, self.nodes])).permutation(self.nodes)
 
 
 def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, MaskKey]) -> Tensor:
-    """Return the corrections for both readers, int64 `shape.message`; uniform to a reader without the other's key.
+    """Return the corrections for both readers, int64 `shape.corrections`; uniform to a reader without the other's key.
 
     Args:
         matrix: S, int64 CSR [n, n].
@@ -97,24 +97,24 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
     Raises:
         InputError: for more entries than there is room for.
     """
-    tree, row, value = _placed(matrix, shape)
+    tree, row, value = _match_diagonals(matrix, shape)
     seeds = [_roots(key, shape, reader) for reader, key in enumerate(keys)]
-    corrections = np.zeros(shape.message, dtype=np.uint64)
-    at = np.zeros(shape.trees, dtype=np.int64)
-    at[tree] = row
+    corrections = np.zeros(shape.corrections, dtype=np.uint64)
+    row_of = np.zeros(shape.trees, dtype=np.int64)
+    row_of[tree] = row
     for level in range(shape.depth):
-        right = ((at // _LEAF >> (shape.depth - 1 - level)) & 1).astype(bool)
-        children = [(_hashed(s, 1), _hashed(s, 2)) for s in seeds]
+        right = ((row_of // _LEAF >> (shape.depth - 1 - level)) & 1).astype(bool)
+        children = [(_hash_seeds(s, 1), _hash_seeds(s, 2)) for s in seeds]
         flags = [[child[:, 0] & _FLAG for child in pair] for pair in children]
         # The side that is left: equal seeds there, whatever the flags of both readers.
         lost = [np.where(right[:, None], pair[0], pair[1]) for pair in children]
-        fix = _bare(np.bitwise_xor(lost[0], lost[1]))
+        fix = _without_flags(np.bitwise_xor(lost[0], lost[1]))
         turn = [flags[0][0] ^ flags[1][0] ^ right ^ _FLAG, flags[0][1] ^ flags[1][1] ^ right]
         corrections[:, 2 * level : 2 * level + 2] = fix
         corrections[:, 2 * shape.depth] |= (turn[0] | turn[1] << _FLAG) << np.uint64(2 * level)
         path_turn = turn[0] ^ (turn[0] ^ turn[1]) * right
         seeds = [
-            _next(np.where(right[:, None], pair[1], pair[0]), s[:, 0] & _FLAG, fix, path_turn)
+            _correct_children(np.where(right[:, None], pair[1], pair[0]), s[:, 0] & _FLAG, fix, path_turn)
             for pair, s in zip(children, seeds, strict=True)
         ]
     target = np.zeros((len(seeds[0]), _LEAF), dtype=np.uint64)
@@ -124,12 +124,12 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
     # The reader whose flag is set adds it; where that is the second, whose leaves count negative, it is negated.
     second = (seeds[1][:, :1] & _FLAG).astype(bool)
     corrections[:, 2 * shape.depth + 1 :] = np.where(second, np.uint64(0) - last, last)
-    # The flags of levels that do not exist are filled with noise of nobody: their bits stay 0, which is public.
+    # The bits of flags of levels that do not exist stay 0, which is public.
     return torch.from_numpy(corrections.view(np.int64))
 
 
-def _placed(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return each entry's tree, row and value: no two in one tree."""
+def _match_diagonals(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each entry's tree, row and value; no two entries have one tree."""
     entries = matrix.tocoo()
     if entries.nnz > shape.room:
         raise InputError(
@@ -170,37 +170,40 @@ class HiddenMatrix:
         n, tables = self.shape.nodes, self.shape.tables
         words = np.ascontiguousarray(self.corrections.numpy()).view(np.uint64)
         roots = _roots(self.key, self.shape, self.reader)
-        places = [np.tile(np.argsort(self.shape.permutation(a)).astype(np.uint32), 2) for a in range(tables)]
+        columns_of = [np.tile(np.argsort(self.shape.permutation(a)).astype(np.uint32), 2) for a in range(tables)]
         size = min(_ROWS, _LEAF << self.shape.depth)
         for start in range(0, n, size):
             stop = min(start + size, n)
             block = np.zeros((stop - start, n), dtype=np.uint64)
             for table, first in itertools.product(range(tables), range(0, n, _TREES)):
-                some = slice(table * n + first, table * n + min(first + _TREES, n))
-                leaves = self._expanded(roots[some], words[some], start // size, size)
-                add_diagonals(leaves, first, start, places[table], block)
-            # The second reader's share counts negative: what both have alike, off the entries, cancels.
-            yield (
-                slice(start, stop),
-                torch.from_numpy((block if self.reader == 0 else np.uint64(0) - block).view(np.int64)),
-            )
+                trees = slice(table * n + first, table * n + min(first + _TREES, n))
+                leaves = self._expand_block(roots[trees], words[trees], start // size, size)
+                add_diagonals(leaves, first, start, columns_of[table], block)
+            # The second reader's share counts negative: what both expand alike, off the entries, cancels.
+            share = block if self.reader == 0 else np.uint64(0) - block
+            yield slice(start, stop), torch.from_numpy(share.view(np.int64))
 
-    def _expanded(self, seeds: Seeds, words: Seeds, number: int, size: int) -> Seeds:
-        """Return the leaves of one block of rows of some trees, [rows, trees]."""
+    def _expand_block(self, seeds: Seeds, words: Seeds, block: int, size: int) -> Seeds:
+        """Return the leaves of one block of rows of some trees, [rows, trees].
+
+        Args:
+            seeds, words: roots and corrections of the trees.
+            block, size: the block's number, and its rows.
+        """
         from graphveil.federation.crypto.hidden_loops import correct, correct_leaves
 
         depth = self.shape.depth
         inside = (size // _LEAF).bit_length() - 1
         for level in range(depth - inside):
-            side = number >> (depth - inside - 1 - level) & 1
-            child = _hashed(seeds, 1 + side)
+            side = block >> (depth - inside - 1 - level) & 1
+            child = _hash_seeds(seeds, 1 + side)
             correct(child, seeds, words, 2 * level, 2 * depth, 2 * level + side)
             seeds = child
         seeds = seeds[:, None]
         for level in range(depth - inside, depth):
             wide = np.empty((len(words), 2 * seeds.shape[1], 2), dtype=np.uint64)
             for side in (0, 1):
-                child = _hashed(seeds.reshape(-1, 2), 1 + side)
+                child = _hash_seeds(seeds.reshape(-1, 2), 1 + side)
                 correct(child, seeds.reshape(-1, 2), words, 2 * level, 2 * depth, 2 * level + side)
                 wide[:, side::2] = child.reshape(seeds.shape)
             seeds = wide
@@ -212,28 +215,28 @@ class HiddenMatrix:
 
 def _roots(key: MaskKey, shape: Shape, reader: int) -> Seeds:
     seeds = key.expand("roots", (shape.trees, 2)).numpy().view(np.uint64)
-    return _bare(seeds) | np.array([reader, 0], dtype=np.uint64)
+    return _without_flags(seeds) | np.array([reader, 0], dtype=np.uint64)
 
 
-def _bare(seeds: Seeds) -> Seeds:
+def _without_flags(seeds: Seeds) -> Seeds:
     """Return seeds without their flags, a copy."""
     bare = np.array(seeds, order="C")
     bare[..., 0] &= ~_FLAG
     return bare
 
 
-def _next(child: Seeds, flag: Seeds, fix: Seeds, turn: Seeds) -> Seeds:
+def _correct_children(child: Seeds, flag: Seeds, fix: Seeds, turn: Seeds) -> Seeds:
     corrected = child ^ fix * flag[:, None]
     corrected[:, 0] ^= turn * flag
     return corrected
 
 
-def _hashed(seeds: Seeds, number: int) -> Seeds:
+def _hash_seeds(seeds: Seeds, number: int) -> Seeds:
     """Return H_k of seeds without their flags, [m, 2]."""
-    return _encrypted(_bare(seeds), number)
+    return _encrypt_seeds(_without_flags(seeds), number)
 
 
-def _encrypted(bare: Seeds, number: int) -> Seeds:
+def _encrypt_seeds(bare: Seeds, number: int) -> Seeds:
     out = np.empty(len(bare) * 16 + 16, dtype=np.uint8)
     _CIPHERS[number].encryptor().update_into(bare.data.cast("B"), out.data)
     hashed = out[:-16].view(np.uint64).reshape(-1, 2)
@@ -247,7 +250,7 @@ def _leaves(seeds: Seeds) -> Seeds:
     for number in range(4):
         blocks[:, number, 0] = seeds[:, 0] & ~_FLAG
         blocks[:, number, 1] = seeds[:, 1] ^ np.uint64(number)
-    return _encrypted(blocks.reshape(-1, 2), 3).reshape(-1, _LEAF)
+    return _encrypt_seeds(blocks.reshape(-1, 2), 3).reshape(-1, _LEAF)
 
 
 #: Public keys: what hides is the seed.

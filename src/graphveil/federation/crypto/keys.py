@@ -30,7 +30,7 @@ NAMES = "up to 40 letters, digits and -, a letter first"
 _YEARS = 2
 #: The prefix of signed bytes, so that a signature of an agreement is valid for nothing else.
 _PURPOSE = b"graphveil/agreement/1\n"
-#: Of secrets that two parties share without a message.
+#: The purpose of secrets that two parties share without a message.
 _SHARED = b"graphveil/log/1"
 
 

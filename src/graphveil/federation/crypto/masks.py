@@ -76,13 +76,13 @@ def as_message(data: bytes) -> Tensor:
     return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())
 
 
-def packed(keys: Sequence[MaskKey]) -> Tensor:
+def pack_keys(keys: Sequence[MaskKey]) -> Tensor:
     """Return keys as the bytes of a message, uint8 [keys, 32]."""
     rows = np.frombuffer(b"".join(key.secret for key in keys), dtype=np.uint8)
     return torch.from_numpy(rows.reshape(-1, KEY_BYTES).copy())
 
 
-def unpacked(message: Tensor) -> list[MaskKey]:
+def unpack_keys(message: Tensor) -> list[MaskKey]:
     return [MaskKey(row.numpy().tobytes()) for row in message]
 
 
@@ -91,7 +91,11 @@ _PURPOSE = b"graphveil/zero-sum/1"
 
 @dataclass(frozen=True)
 class ZeroSum:
-    """One holder's masks, added or taken away in the roster's order; `keys` are shared with each other holder."""
+    """One holder's masks that add up to zero with those of all others.
+
+    Attributes:
+        keys: name of another holder -> the key that both share.
+    """
 
     roster: Roster
     keys: Mapping[str, MaskKey] = field(repr=False)
@@ -111,17 +115,17 @@ class ZeroSum:
             raise RuntimeError(f"the mask of {label!r} was used before")
         self._used.add(label)
         mask = torch.zeros(shape, dtype=torch.int64)
-        place = self.roster.holders.index(self.roster.me)
+        position = self.roster.holders.index(self.roster.me)
         for number, name in enumerate(self.roster.holders):
             if name != self.roster.me:
-                drawn = self.keys[name].expand(label, shape)
-                # By place in the agreement, which both see alike: each pair's numbers enter once with each sign.
-                mask = mask + drawn if number > place else mask - drawn
+                expanded = self.keys[name].expand(label, shape)
+                # By the agreement's order, the same at both: what a pair expands enters once with each sign.
+                mask = mask + expanded if number > position else mask - expanded
         return mask
 
 
 def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum]:
-    """Exchange public keys with every other holder, on the streams between holders; return this holder's masks.
+    """Exchange public keys with every other holder, without the server; return this holder's masks.
 
     Args:
         randomness: of this holder's secret X25519 key.
@@ -130,29 +134,35 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
         DataError: for a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret
             is 0).
     """
-    # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
+    # Drawn anew in every session: a round that runs again never masks another sum with an old mask.
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))
     own = secret.public_key().public_bytes_raw()
     for name in roster.other_holders:
         yield Send(name, "holder-key", as_message(own))
     keys = {}
     for name in roster.other_holders:
-        theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
+        public = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
         try:
-            shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))
+            shared = secret.exchange(X25519PublicKey.from_public_bytes(public))
         # OpenSSL refuses points of small order: with one of them the "secret" would be 0, and known to everybody.
         except ValueError as error:
             raise DataError("sent an invalid key", where=name) from error
-        keys[name] = _pairwise(shared, {roster.me: own, name: theirs}, roster.holders)
+        keys[name] = _pair_key(shared, {roster.me: own, name: public}, roster.holders)
     return ZeroSum(roster, keys)
 
 
-def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:
-    """Return the key of two holders, bound to their names and public keys in the agreement's order."""
+def _pair_key(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:
+    """Return the key of two holders, bound to their names and public keys in the agreement's order.
+
+    Args:
+        shared: their X25519 secret.
+        publics: name -> public key, of both.
+        names: of all holders, in order.
+    """
     # Names and public keys are part of the derivation: swapping a public key in transit gives two different keys.
     info = _PURPOSE
     for name in names:
         if name in publics:
-            written = name.encode()
-            info += len(written).to_bytes(4, "big") + written + publics[name]
+            encoded = name.encode()
+            info += len(encoded).to_bytes(4, "big") + encoded + publics[name]
     return MaskKey(HKDF(SHA256(), KEY_BYTES, salt=None, info=info).derive(shared))

@@ -16,7 +16,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, pack_keys, unpack_keys
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import (
     DealerKeys,
@@ -97,7 +97,7 @@ class Dealer:
         """Send every holder the keys of its masks."""
         for holder in holders:
             keys = [key for left in self._lefts for key in self._keys_of(left, holder)]
-            yield Send(holder, "mask-keys", packed(keys))
+            yield Send(holder, "mask-keys", pack_keys(keys))
 
     def correct(self, products: Sequence[Product], step: str) -> Program[None]:
         """Send the other party of every product its correction Z.
@@ -112,7 +112,7 @@ class Dealer:
             yield Send(product.other, "correction", z)
 
     def _mask(self, left: LeftMatrix, *, transposed: bool) -> Tensor:
-        """Return U or U^T, kept: drawing it takes longer than multiplying it."""
+        """Return U or U^T; cached, because drawing it takes longer than multiplying it."""
         mask = self._masks.get((left.name, transposed))
         if mask is None:
             # All pairs of one left matrix hold the same U, so any of them will do.
@@ -149,7 +149,7 @@ class _MaskedMatrix:
 
 @dataclass(frozen=True)
 class MaskedMatrices:
-    """What one holder has after the set-up: its own matrices with their keys, and the others' masked ones, by name."""
+    """What a holder has after the set-up: its own matrices with their keys, and the masked ones of others, by name."""
 
     roster: Roster
     own: Mapping[str, _OwnMatrix]
@@ -166,7 +166,7 @@ def set_up(roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, R
     owned = sum(1 + len(left.partners) for left in lefts if left.owner == roster.me and left.partners)
     count = owned + sum(roster.me in left.partners for left in lefts)
     dealt = yield Receive(roster.server, "mask-keys", (count, KEY_BYTES))
-    left_keys = iter(unpacked(dealt))
+    left_keys = iter(unpack_keys(dealt))
     own: dict[str, _OwnMatrix] = {}
     rights: dict[str, MaskKey] = {}
     for left in lefts:
@@ -211,15 +211,15 @@ def multiply(
         label = _mask_label(product, step)
         if product.left.owner == me:
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
-            mine = masked.own[product.left.name]
-            x = mine.transposed if product.transposed else mine.matrix
-            shares[product] = owner_share(x, f, mine.blinds[product.other], label)
+            own = masked.own[product.left.name]
+            x = own.transposed if product.transposed else own.matrix
+            shares[product] = owner_share(x, f, own.blinds[product.other], label)
         elif product.other == me:
             # Z is U V less the owner's r: without r the other party could solve U from a few steps, and read X off E.
             z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))
-            theirs = masked.foreign[product.left.name]
-            e = theirs.transposed if product.transposed else theirs.masked
-            shares[product] = other_share(e, theirs.key, z, label)
+            foreign = masked.foreign[product.left.name]
+            e = foreign.transposed if product.transposed else foreign.masked
+            shares[product] = other_share(e, foreign.key, z, label)
     return shares
 
 

@@ -20,10 +20,10 @@ component of order 2, 4 or 8 is gone after the first.  Secrets go only through O
 hashing branches on its input, at the party that holds it, and others see only when a whole set leaves.
 
 Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  What else
-is made equal, as capitals and spaces, the agreement says (`core.id_forms`).
+counts as equal, such as capitals and spaces, the agreement says (`core.id_forms`).
 A million ids take minutes: finished blocks of points go to a memory, which a caller may keep on disk.  Started again
-with it and the same ids, a holder takes up the same secret and order, sends the same blinded set and computes only
-what is missing.  Other ids, or another memory, get another secret.
+with it and the same ids, a holder takes the same secret and order, sends the same blinded set and computes only what
+is missing.  Other ids, or another memory, get another secret.
 SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that pins JAX; it
 takes two parties, opens sockets that no transcript sees, and writes ids in the clear to temporary files.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; RFC 9380, suite curve25519_XMD:SHA-512_ELL2_RO_;
@@ -57,29 +57,29 @@ Points: TypeAlias = NDArray[np.uint8]
 #: What an alignment has finished, by name.
 Memory: TypeAlias = MutableMapping[str, Tensor]
 MAX_IDS = 1_000_000
-#: Points that are finished and remembered together: some seconds of work.
-BLOCK = 1 << 15
+#: How many points are computed and remembered together: some seconds of work.
+POINTS_A_BLOCK = 1 << 15
 STAGE = "align"
 POINT = 32
 TAG = b"graphveil-psi-V02-with-curve25519_XMD:SHA-512_ELL2_RO_"
-_A = 486662
+_A = 486662  # of the curve
 _ROOT = pow(2, (PRIME - 1) // 4, PRIME)  # of -1
-_BLOCK = 128  # bytes of SHA-512's block
-_WIDE = 48  # bytes that become one number of the field: far enough above its size to be uniform
-_AT_ONCE = 4096
+_SHA512_BLOCK = 128  # bytes
+_NUMBER_BYTES = 48  # bytes that become one number of the field: far enough above its size to be uniform
+_AT_ONCE = 4096  # texts or points that are computed together
 
 
-def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
+def hash_to_curve(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
     """Return a point of the curve for every text, 32 bytes each, as if drawn at random from those of prime order.
 
     Args:
         tag: what the hash is for; other tags give unrelated points.
     """
     parts = (texts[first : first + _AT_ONCE] for first in range(0, len(texts), _AT_ONCE))
-    return b"".join(u.to_bytes(POINT, "little") for part in parts for u in _hashed(part, tag))
+    return b"".join(u.to_bytes(POINT, "little") for part in parts for u in _hash_to_curve(part, tag))
 
 
-def multiplied(secret: bytes, points: bytes) -> bytes:
+def multiply_points(secret: bytes, points: bytes) -> bytes:
     """Return every point times the secret, clamped as X25519 does; ValueError for one of small order.
 
     Args:
@@ -91,7 +91,7 @@ def multiplied(secret: bytes, points: bytes) -> bytes:
 
 
 def all_on_curve(points: bytes) -> bool:
-    """Whether every point is on the curve, not its twist, and its u below 2^255 - 19; the order is not looked at."""
+    """Return whether every point is on the curve, not its twist, and its u below 2^255 - 19; any order will do."""
     rows = _split(points)
     for first in range(0, len(rows), _AT_ONCE):
         numbers = [int.from_bytes(row, "little") for row in rows[first : first + _AT_ONCE]]
@@ -112,9 +112,9 @@ def _height(u: int) -> int:
     return u * (u * (u + _A) + 1) % PRIME
 
 
-def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
-    pairs = [_numbers_of(text, tag) for text in texts]
-    mapped = _mapped(list(chain.from_iterable(pairs)))
+def _hash_to_curve(texts: Sequence[bytes], tag: bytes) -> list[int]:
+    pairs = [_hash_to_field(text, tag) for text in texts]
+    mapped = _map_to_curve(list(chain.from_iterable(pairs)))
     tops, bottoms = [], []
     # The sum by the addition law of a Montgomery curve, then times 8, which clears the cofactor (RFC 9380, section 7).
     for (u1, v1), (u2, v2) in zip(mapped[::2], mapped[1::2], strict=True):
@@ -128,7 +128,7 @@ def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
     return [top * inverse % PRIME for top, inverse in zip(tops, inverses(bottoms), strict=True)]
 
 
-def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
+def _map_to_curve(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return Elligator 2's point (u, v) of every number r: u = -A / (1 + 2 r^2) or -A - u, whichever is on the curve.
     With w = v^2 at the first u and t = w^((p - 5) / 8), w t^2 is one of the four roots of 1: where it is 1 or -1 the
     first u is on the curve, and v is w t times a root of it; else v of the second is r w t times a root of +-2i.
@@ -149,15 +149,17 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return points
 
 
-def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
+def _hash_to_field(text: bytes, tag: bytes) -> tuple[int, int]:
     """Return two numbers of the field: 96 bytes of `expand_message_xmd`, halved."""
     # RFC 9380, section 5.3.1; its SHA-512 blocks are named b_0, b_1, b_2 there.
     ending = tag + bytes([len(tag)])
-    seed = hashlib.sha512(bytes(_BLOCK) + text + (2 * _WIDE).to_bytes(2, "big") + b"\0" + ending).digest()
+    seed = hashlib.sha512(
+        bytes(_SHA512_BLOCK) + text + (2 * _NUMBER_BYTES).to_bytes(2, "big") + b"\0" + ending
+    ).digest()
     first = hashlib.sha512(seed + b"\1" + ending).digest()
     second = hashlib.sha512(bytes(a ^ b for a, b in zip(seed, first, strict=True)) + b"\2" + ending).digest()
-    wide = (first + second)[: 2 * _WIDE]
-    return int.from_bytes(wide[:_WIDE], "big") % PRIME, int.from_bytes(wide[_WIDE:], "big") % PRIME
+    wide = (first + second)[: 2 * _NUMBER_BYTES]
+    return int.from_bytes(wide[:_NUMBER_BYTES], "big") % PRIME, int.from_bytes(wide[_NUMBER_BYTES:], "big") % PRIME
 
 
 def alignment_bytes(holders: int, ids: int) -> tuple[int, int]:
@@ -201,30 +203,30 @@ def align(
     """
     texts = _texts(roster.me, ids)
     me, names = roster.me, roster.holders
-    place, count = names.index(me), len(names)
-    after, before = names[(place + 1) % count], names[place - 1]
-    blinding, order = _begun(texts, randomness, {} if memory is None else memory, progress, count * len(texts))
-    going = blinding.own([texts[row] for row in order])
+    position, count = names.index(me), len(names)
+    after, before = names[(position + 1) % count], names[position - 1]
+    blinding, order = _start(texts, randomness, {} if memory is None else memory, progress, count * len(texts))
+    passing = blinding.own([texts[row] for row in order])
     del texts  # a million of them outweigh all points
-    for _ in range(count - 1):  # every set passes through all holders and comes home
-        yield Send(after, "blinded-ids", torch.from_numpy(going))
-        arrived = yield Receive(before, "blinded-ids", (-1, POINT))
-        going = blinding.of_peer(_points(arrived), before)
-    # The last lap brings each set home: it is the next holder's own, with everybody's secret on it.
-    yield Send(after, "blinded-ids", torch.from_numpy(going))
-    home = _points((yield Receive(before, "blinded-ids", (len(ids), POINT))))
-    rank = _ranked(home, before)
-    finished = home[rank]
+    for _ in range(count - 1):  # every set passes through all holders and returns to its own
+        yield Send(after, "blinded-ids", torch.from_numpy(passing))
+        received = yield Receive(before, "blinded-ids", (-1, POINT))
+        passing = blinding.of_peer(_points(received), before)
+    # The last lap returns each set: what leaves is the next holder's own, multiplied by all secrets.
+    yield Send(after, "blinded-ids", torch.from_numpy(passing))
+    own = _points((yield Receive(before, "blinded-ids", (len(ids), POINT))))
+    rank = _distinct_order(own, before)
+    finished = own[rank]
     for name in roster.other_holders:
         yield Send(name, "blinded-set", torch.from_numpy(finished))
     # Sorted sets say nothing of anybody's order; only membership is compared.
     common = np.ones(len(ids), dtype=bool)
     for name in roster.other_holders:
-        theirs = _points((yield Receive(name, "blinded-set", (-1, POINT))))
-        # This holder finished the next holder's set, and so knows what that one must publish.
-        if name == after and not np.array_equal(theirs, going[_ranked(going, name)]):
+        other_set = _points((yield Receive(name, "blinded-set", (-1, POINT))))
+        # This holder was the last to multiply the next holder's set, and so knows what that holder must publish.
+        if name == after and not np.array_equal(other_set, passing[_distinct_order(passing, name)]):
             raise PeerError("it returned other blinded ids than it was sent", where=name)
-        common &= _among(finished, theirs, name)
+        common &= _which_are_in(finished, other_set, name)
     if not common.any():
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
     # Sorted by points, which no holder chose: the common order tells nothing of anybody's files.
@@ -233,7 +235,11 @@ def align(
 
 @dataclass
 class _Blinding:
-    """A holder's secret at work, block by block; what `memory` has is not computed again."""
+    """Multiplies points by a holder's secret, block by block; blocks in `memory` are not computed again.
+
+    Attributes:
+        total, done: how many points there are to compute, for progress, and how many are finished.
+    """
 
     secret: bytes
     memory: Memory
@@ -244,10 +250,10 @@ class _Blinding:
     def own(self, texts: Sequence[bytes]) -> Points:
         """Return this holder's own points, blinded, in the order of the texts."""
         parts = []
-        for first in range(0, len(texts), BLOCK):
-            name = f"own-{BLOCK}-{first}"
+        for first in range(0, len(texts), POINTS_A_BLOCK):
+            name = f"own-{POINTS_A_BLOCK}-{first}"
             if name not in self.memory:
-                self._keep(name, multiplied(self.secret, hashed(texts[first : first + BLOCK])))
+                self._keep(name, multiply_points(self.secret, hash_to_curve(texts[first : first + POINTS_A_BLOCK])))
             parts.append(self._block(name))
         return np.concatenate(parts)
 
@@ -256,11 +262,11 @@ class _Blinding:
         # An honest party refuses its own set beyond this size: a larger one is meant to cost this party time.
         if len(points) > MAX_IDS:
             raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
-        _ranked(points, sender)
+        _distinct_order(points, sender)
         parts = [np.empty((0, POINT), dtype=np.uint8)]
-        for first in range(0, len(points), BLOCK):
-            block = points[first : first + BLOCK].tobytes()
-            # By its content: a holder that has lost its own memory sends another set, which is computed anew.
+        for first in range(0, len(points), POINTS_A_BLOCK):
+            block = points[first : first + POINTS_A_BLOCK].tobytes()
+            # Named by its content: a holder that has lost its own memory sends another set, which is computed anew.
             name = hashlib.sha256(block).hexdigest()
             if name not in self.memory:
                 self._keep(name, _of_peer(self.secret, block, sender))
@@ -277,10 +283,10 @@ class _Blinding:
         return block
 
 
-def _begun(
+def _start(
     texts: Sequence[bytes], randomness: Randomness, memory: Memory, progress: ProgressCallback, total: int
 ) -> tuple[_Blinding, NDArray[np.int64]]:
-    """Return the secret and the order in which points are sent, of the memory where it began with the same ids."""
+    """Return the secret and the order in which points are sent; those in the memory, if it began with the same ids."""
     hasher = hashlib.sha256(TAG)
     for text in texts:
         hasher.update(hashlib.sha256(text).digest())
@@ -304,7 +310,7 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
     if len(ids) > MAX_IDS:
         raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MAX_IDS}")
     texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
-    # An id in two rows has no single place in the common order, and other holders refuse a set with equal points.
+    # An id in two rows has no single position in the common order, and other holders refuse a set with equal points.
     if len(set(texts)) != len(texts):
         raise DataError("an id appears in several rows, or two ids are equal under Unicode normalization", where=me)
     return texts
@@ -314,21 +320,21 @@ def _of_peer(secret: bytes, points: bytes, sender: str) -> bytes:
     try:
         if not all_on_curve(points):
             raise ValueError("a point on the twist, or not in canonical form")
-        return multiplied(secret, points)
+        return multiply_points(secret, points)
     except ValueError as error:
         remedy = "it runs another version of graphveil, or is probing for ids"
         raise PeerError("a blinded id is not a valid hash point", where=sender, remedy=remedy) from error
 
 
-def _ranked(points: Points, sender: str) -> NDArray[np.intp]:
+def _distinct_order(points: Points, sender: str) -> NDArray[np.intp]:
     """Return the order of points by their bytes; refuse a set in which one comes twice."""
-    rank, equal = _rank(points)
+    rank, equal = _order(points)
     if equal.any():
         raise PeerError("a blinded id appears twice in one set", where=sender)
     return rank
 
 
-def _rank(points: Points) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _order(points: Points) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the stable order of points by their bytes, and in it whether each but the last equals the next."""
     # By words, a column at a time: rows of a million points in another order would take their memory again.
     words = np.ascontiguousarray(points).view(">u8").T
@@ -340,13 +346,13 @@ def _rank(points: Points) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     return rank, equal
 
 
-def _among(mine: Points, theirs: Points, sender: str) -> NDArray[np.bool_]:
+def _which_are_in(own: Points, other: Points, sender: str) -> NDArray[np.bool_]:
     """Return which of this holder's points another holder has too."""
-    _ranked(theirs, sender)
-    rank, equal = _rank(np.concatenate([mine, theirs]))
+    _distinct_order(other, sender)
+    rank, equal = _order(np.concatenate([own, other]))
     common = np.zeros(len(rank), dtype=bool)
     common[rank[:-1][equal]] = True  # of two equal points this holder's comes first
-    return common[: len(mine)]
+    return common[: len(own)]
 
 
 def _points(message: Tensor) -> Points:

@@ -78,7 +78,7 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
     Raises:
         InputError: with the bits that would do.
     """
-    # The floor is for a bound of 0, whose logarithm would be an error in place of "anything fits".
+    # At least 1e-300: the logarithm of a bound of 0 would raise, although anything fits.
     reach = max(left * right * terms, 1e-300)
     most = (ROOM_BITS - math.log2(reach)) / 2
     if bits >= most:

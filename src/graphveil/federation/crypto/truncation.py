@@ -61,8 +61,8 @@ def truncate_shared(zero: ZeroSum, share: Tensor, key: MaskKey, scale: Scale, st
     Args:
         zero: this holder's masks that add up to zero.
         share: of x, int64 of any shape; |x| < `scale.reach`.
-        key: the one that it was dealt.
-        scale: how many bits are cut off.
+        key: this holder's, dealt by the server.
+        scale: how many bits are cut off, and the bound of x.
         step: names this truncation; never used again in a run.
     """
     first, *other_holders = zero.roster.holders
@@ -72,9 +72,9 @@ def truncate_shared(zero: ZeroSum, share: Tensor, key: MaskKey, scale: Scale, st
         yield Send(first, "masked-sum", masked)
         safe = yield Receive(first, "safe-bits", (-(-share.numel() // 8),))
         # Without the mask of `zero` this share would be a number that the dealer drew.
-        mine = -key.expand(f"r' {step}", shape)
+        part = -key.expand(f"r' {step}", shape)
         inside = torch.from_numpy(np.unpackbits(safe.numpy(), count=math.prod(shape))).view(shape).bool()
-        return mine * inside + zero.mask(f"cut {step}", shape)
+        return part * inside + zero.mask(f"cut {step}", shape)
     for name in other_holders:
         masked = masked + (yield Receive(name, "masked-sum", shape))
     # c is x + r modulo 2^64: between these bounds x + r has not wrapped, so c >> s is (x + r) >> s.

@@ -21,7 +21,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, agree_on_masks, packed, unpacked
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, agree_on_masks, pack_keys, unpack_keys
 from graphveil.federation.crypto.products import Dealer, LeftMatrix, MaskedMatrices, Product, set_up, transpose
 from graphveil.federation.crypto.products import multiply as multiply_constant
 from graphveil.federation.crypto.ring import FRACTION_BITS, RingMatrix, encode, matmul
@@ -182,7 +182,7 @@ def join(
     """
     zero = yield from agree_on_masks(roster, randomness=randomness)
     constants = yield from set_up(roster, lefts.all, own)
-    keys = _Keys(*unpacked((yield Receive(roster.server, "mask-keys", (KEYS_OF_HOLDER, KEY_BYTES)))))
+    keys = _Keys(*unpack_keys((yield Receive(roster.server, "mask-keys", (KEYS_OF_HOLDER, KEY_BYTES)))))
     return HolderArithmetic(zero, keys, constants, own, lefts, label_holder)
 
 
@@ -242,7 +242,7 @@ def deal(names: Sequence[str], lefts: LeftMatrices, *, randomness: Randomness) -
         drawn = [MaskKey.fresh(randomness) for _ in range(KEYS_OF_HOLDER)]
         keys[name] = _Keys(*drawn)
         # Sent to its holder alone: with another's keys a holder could take the masks off what it is sent.
-        yield Send(name, "mask-keys", packed(drawn))
+        yield Send(name, "mask-keys", pack_keys(drawn))
     return DealerArithmetic(constants, keys, lefts)
 
 

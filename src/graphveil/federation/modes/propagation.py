@@ -26,7 +26,7 @@ from torch import Tensor
 
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape, hide
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, pack_keys, unpack_keys
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
@@ -169,12 +169,12 @@ def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[s
     """
     keys = {name: MaskKey.fresh(randomness) for name in names}
     for name in names:
-        yield Send(name, "mask-keys", packed([keys[name]]))
+        yield Send(name, "mask-keys", pack_keys([keys[name]]))
     return keys
 
 
 def receive_key(roster: Roster) -> Program[MaskKey]:
-    return unpacked((yield Receive(roster.server, "mask-keys", (1, KEY_BYTES))))[0]
+    return unpack_keys((yield Receive(roster.server, "mask-keys", (1, KEY_BYTES))))[0]
 
 
 def open_walker(
@@ -200,7 +200,7 @@ def open_walker(
     corrections = hide(matrix, Shape.of(nodes, entries[roster.me]), keys)
     for name in (*roster.other_holders, roster.server):
         # Holders read the one share and the server the other: together they would know S_i.
-        yield Send(name, "matrix-key", packed([keys[name == roster.server]]))
+        yield Send(name, "matrix-key", pack_keys([keys[name == roster.server]]))
         yield Send(name, "hidden-matrix", corrections)
     hidden = []
     for name in roster.other_holders:
@@ -231,8 +231,8 @@ def serve_walks(
 
 def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
     key = yield Receive(name, "matrix-key", (1, KEY_BYTES))
-    corrections = yield Receive(name, "hidden-matrix", shape.message)
-    return HiddenMatrix(shape, reader, unpacked(key)[0], corrections)
+    corrections = yield Receive(name, "hidden-matrix", shape.corrections)
+    return HiddenMatrix(shape, reader, unpack_keys(key)[0], corrections)
 
 
 def _multiply_masks(

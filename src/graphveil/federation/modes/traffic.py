@@ -254,7 +254,7 @@ def _session_flows(setting: Setting, nodes: int) -> Iterator[Flow]:
     for member in setting.members:
         yield Flow(ONCE, "aligned", member.name, setting.server, WORD)
         yield Flow(ONCE, "mask-keys", setting.server, member.name, KEY)
-        trees, words = Shape.of(nodes, member.entries).message
+        trees, words = Shape.of(nodes, member.entries).corrections
         for other in (*(name for name in setting.names if name != member.name), setting.server):
             yield Flow(ONCE, "matrix-key", member.name, other, KEY)
             yield Flow(ONCE, "hidden-matrix", member.name, other, trees * words * WORD)
@@ -334,7 +334,7 @@ def matrix_bytes_by_protocol(setting: Setting, nodes: int) -> dict[str, int]:
         setting: the agreed run, of mode "shared-linear".
     """
     holders, d, hops = len(setting.names), setting.columns, setting.model.hops
-    shapes = [Shape.of(nodes, member.entries).message for member in setting.members]
+    shapes = [Shape.of(nodes, member.entries).corrections for member in setting.members]
     keys = holders * sum(trees * words for trees, words in shapes) * WORD
     dense = holders * (holders - 1) * nodes * nodes * WORD
     # Each entry's row goes three times between server and holder for each product, own columns in the first.

@@ -17,7 +17,7 @@ _ALLOWED = "RATE/DELAY of one direction, such as 100Mbit/50ms: kbit, Mbit or Gbi
 
 @dataclass(frozen=True)
 class Line:
-    """A line with the same rate and delay in both directions, which do not slow each other.
+    """A line with the same rate and delay in both directions, neither of which slows the other.
 
     Attributes:
         rate: bits per second.

@@ -1,8 +1,8 @@
 """Streams between every two parties: gRPC over TLS with both certificates pinned.
 
-Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
-Every stream begins with a greeting of both ends: agreement, place, process.  An unknown certificate never gets a
-stream, and a party whose own certificate is refused stops at once; a different agreement is refused with its reason.
+Of two parties the one that comes first in the agreement listens; the other connects, and connects again after a cut.
+Every stream begins with a greeting of both ends: agreement, position in it, process.  An unknown certificate never gets
+a stream, and a party whose own certificate is refused stops at once; a different agreement is refused with the reason.
 A party has at most one greeted stream and one that is about to greet; for strangers see `admission`.
 """
 
@@ -42,19 +42,20 @@ _OPTIONS: Final = [
     ("grpc.max_concurrent_streams", 2),
 ]
 # Long enough not to flood a party that starts, short enough that a restart costs less than a round.
-_RETRY: Final = 0.3
-_FAREWELL, _ANSWER = 2.0, 20.0
-#: A server that is killed can hang up in the same way, but not several times in a row.
-_ENOUGH_TIMES: Final = 3
+_RETRY_SECONDS: Final = 0.3
+#: How long closing waits for a stream, and connecting for the other end's greeting.
+_CLOSING_SECONDS, _GREETING_SECONDS = 2.0, 20.0
+#: After how many refusals in a row a run ends: a server that is killed can hang up in the same way, but only once.
+_HANG_UPS_THAT_END: Final = 3
 _MAX_NOTED: Final = 64
 #: gRPC's message for a connection that ends before its first use; "Handshake ..." follows where TLS failed.
-_BEFORE_A_WORD: Final = "failed to connect to all addresses"
+_BEFORE_FIRST_USE: Final = "failed to connect to all addresses"
 _COMPARE: Final = "compare the certificates in both agreement files"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another party: its place in the agreement, name, address "host:port" and certificate in PEM."""
+    """Another party: its position in the agreement (`place`), name, address "host:port" and certificate in PEM."""
 
     place: int
     name: str
@@ -66,13 +67,13 @@ class Links:
     """All of one party's streams.
 
     Args:
-        place: its own, of the agreement.
+        place: this party's position in the agreement.
         address: to listen on.
         agreement_hash: SHA-256 of the file.
         largest: bytes of the largest message.
         patience: seconds of silence.
-        on_control: called with a peer's name and a word of the sessions' protocol.
-        on_restart: called with the name of a peer whose process is a new one.
+        on_control: called with a peer's name and a control message of the sessions' protocol.
+        on_restart: called with the name of a peer that has restarted.
         note: called with a line about connections, for the log and the screen.
     """
 
@@ -93,13 +94,13 @@ class Links:
         self._identity, self._place, self._address = identity, place, address
         self._peers, self._agreement_hash = peers, agreement_hash
         self._on_control, self._on_restart, self._note = on_control, on_restart, note
-        # Drawn by each process: by it peers distinguish a new connection from a party that has lost its memory.
+        # Drawn by each process: by it peers distinguish a new connection from a restart, which has lost its masks.
         self._process = secrets.token_hex(16)
         self._processes: dict[str, str] = {}
         self._closing = threading.Event()
         self._server: Any = None
         self._proxy: AdmissionProxy | None = None
-        self._greeting_now: dict[str, Any] = {}
+        self._about_to_greet: dict[str, Any] = {}
         self._hung_up: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
         self._noted: deque[tuple[str, str]] = deque(maxlen=_MAX_NOTED)
@@ -118,7 +119,7 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties after this one, and connect to those before it; InputError if it cannot."""
+        """Listen for the parties after this one, and connect to those before it; InputError if it cannot listen."""
         # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]
@@ -133,22 +134,22 @@ class Links:
                 self._threads.append(thread)
 
     def leave(self) -> None:
-        """Expect the other parties to leave: reopen no stream, and do not report those that end."""
+        """Expect the other parties to leave: reopen no stream, and do not report streams that end."""
         self._closing.set()
 
     def close(self) -> None:
-        """Close all streams once all words are sent; unacknowledged messages are lost."""
+        """Close all streams once all control messages are sent; unacknowledged messages are lost."""
         self._closing.set()
         for name, mail in self.mail.items():
             if self._streams[name]:
-                mail.drain(_FAREWELL)
+                mail.drain(_CLOSING_SECONDS)
             mail.close_stream()
         for thread in self._threads:  # their streams end by themselves where the other end is alive
-            thread.join(timeout=_FAREWELL)
+            thread.join(timeout=_CLOSING_SECONDS)
         for call in list(self._calls.values()):
             call.cancel()
         if self._server is not None:
-            self._server.stop(grace=_FAREWELL).wait()
+            self._server.stop(grace=_CLOSING_SECONDS).wait()
         if self._proxy is not None:
             self._proxy.close()
 
@@ -156,7 +157,7 @@ class Links:
         from concurrent.futures import ThreadPoolExecutor
 
         try:
-            self._proxy = proxy = AdmissionProxy(self._address, refused=self._stranger, note=self._note)
+            self._proxy = proxy = AdmissionProxy(self._address, refused=self._note_stranger, note=self._note)
         except (OSError, ValueError, OverflowError) as error:  # also for what is no host and port
             remedy = "is the port in use, or the address not of this machine?"
             raise InputError(f"cannot listen on {self._address}", where=self._identity.name, remedy=remedy) from error
@@ -178,55 +179,61 @@ class Links:
         return server
 
     def _exchange(
-        self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
+        self,
+        grpc: Any,
+        proxy: AdmissionProxy,
+        by_fingerprint: Mapping[str, Peer],
+        incoming: Iterator[bytes],
+        context: Any,
     ) -> Iterator[bytes]:
         """Serve one stream: greet, then send the mailbox's messages."""
         certificate = context.auth_context().get("x509_pem_cert", [b""])[0]
         # By fingerprint and not by name: any certificate can carry a name, but this key belongs to the party.
-        peer = by_print.get(fingerprint_of(certificate)) if certificate and proxy.knows(context.peer()) else None
+        peer = by_fingerprint.get(fingerprint_of(certificate)) if certificate and proxy.knows(context.peer()) else None
         if peer is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
             return
         # One at a time: a party that opens streams without a greeting must not use up the threads.
-        before, self._greeting_now[peer.name] = self._greeting_now.get(peer.name), context
+        before, self._about_to_greet[peer.name] = self._about_to_greet.get(peer.name), context
         if before is not None:
             before.cancel()  # it keeps a thread until it greets
         try:
-            self._greeted(peer, next(incoming, b""))
+            self._check_greeting(peer, next(incoming, b""))
         except WireError as error:
             self._refuse(peer, error)
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            if self._greeting_now.get(peer.name) is context:
-                del self._greeting_now[peer.name]
+            if self._about_to_greet.get(peer.name) is context:
+                del self._about_to_greet[peer.name]
         proxy.greeted(context.peer(), peer.name)
         mail = self.mail[peer.name]
         stream = mail.open_stream()
-        threading.Thread(target=self._listening, args=(peer, incoming, stream), daemon=True).start()
+        threading.Thread(target=self._read_stream, args=(peer, incoming, stream), daemon=True).start()
         yield self._greeting(peer)
         yield from mail.outgoing(stream)
 
-    def _stranger(self, host: str) -> None:
+    def _note_stranger(self, host: str) -> None:
         """Note that a certificate was refused, for all parties that may have shown it."""
         why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
         for peer in self._peers:
             if peer.place > self._place and not self._streams[peer.name]:
                 self._refuse(peer, why, quietly=len(self._noted) >= _MAX_NOTED)
 
-    def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
+    def _read_stream(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
+        """Hand a stream's frames to the peer's mailbox until the stream ends."""
         mail = self.mail[peer.name]
         self._streams[peer.name] += 1
         self._note(f"connected with {peer.name}")
         try:
             for data in incoming:
-                word = mail.arrived(data, stream)
-                if word is not None:
-                    self._on_control(peer.name, parse_control(word))
+                body = mail.take_frame(data, stream)
+                if body is not None:
+                    self._on_control(peer.name, parse_control(body))
         except WireError as error:
             self._refuse(peer, error)
             self.monitor.end(PeerError(f"broke the protocol: {error}", where=peer.name))
         except Exception as error:  # the stream was cut; the connecting end opens another
-            self._too_large(peer, error)
+            self._end_if_too_large(peer, error)
         finally:
             self._streams[peer.name] -= 1
             mail.close_stream(stream)
@@ -251,7 +258,7 @@ class Links:
                     self._refuse(peer, error)
                 except ValueError:  # the channel was closed under the call
                     continue
-            self._closing.wait(_RETRY)
+            self._closing.wait(_RETRY_SECONDS)
 
     def _call(self, peer: Peer, method: Any) -> None:
         """Open a stream, greet, and exchange until it ends."""
@@ -269,16 +276,16 @@ class Links:
         try:
             if self._closing.is_set():
                 return
-            self._greeted(peer, first_message(call, _ANSWER))
+            self._check_greeting(peer, first_message(call, _GREETING_SECONDS))
             stream = mail.open_stream()
             greeted.set()
-            self._listening(peer, call, stream)
+            self._read_stream(peer, call, stream)
         finally:
             greeted.set()
             call.cancel()
 
     def _note_failure(self, peer: Peer, error: Any) -> None:
-        """Note why a stream failed; a refusal ends the run, anything else may pass."""
+        """Note why a stream failed; a refusal ends the run, any other failure may pass."""
         if self._closing.is_set():
             return
         code, reason = error.code().name, " ".join((error.details() or "no reason given").split())[:300]
@@ -288,20 +295,20 @@ class Links:
             self.monitor.end(PeerError("presents a certificate other than agreed", where=peer.name, remedy=_COMPARE))
         elif "Connection refused" in reason:
             self._refuse(peer, f"no answer at {peer.address} yet")
-        elif reason.startswith(_BEFORE_A_WORD) and reason.endswith(": Socket closed"):
+        elif reason.startswith(_BEFORE_FIRST_USE) and reason.endswith(": Socket closed"):
             # The peer's own certificate is right: it closed the connection on seeing this party's.
             self._hung_up[peer.name] += 1
             why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
             self._refuse(peer, why)
-            if self._hung_up[peer.name] >= _ENOUGH_TIMES:
+            if self._hung_up[peer.name] >= _HANG_UPS_THAT_END:
                 self.monitor.end(PeerError(why.partition("; ")[0], where=peer.name, remedy=_COMPARE))
             return
         elif "andshake" in reason or "reset by peer" in reason:
             self._refuse(peer, "closes connections before the greeting")
         self._hung_up[peer.name] = 0
-        self._too_large(peer, error)
+        self._end_if_too_large(peer, error)
 
-    def _too_large(self, peer: Peer, error: Any) -> None:
+    def _end_if_too_large(self, peer: Peer, error: Any) -> None:
         code = getattr(error, "code", None)
         if code is not None and code() is not None and code().name == "RESOURCE_EXHAUSTED":
             self.monitor.end(PeerError("broke the protocol: a frame that is too large", where=peer.name))
@@ -316,7 +323,7 @@ class Links:
         body = control_bytes({"process": self._process})
         return Frame(HELLO, self._agreement_hash, bytes(16), self._place, peer.place, body=body).to_bytes()
 
-    def _greeted(self, peer: Peer, data: bytes) -> None:
+    def _check_greeting(self, peer: Peer, data: bytes) -> None:
         frame = parse(data)
         if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
             raise WireError("no greeting", where=peer.name)
@@ -343,7 +350,7 @@ def first_message(call: Iterator[bytes], seconds: float) -> bytes:
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
-        seconds: how long it is waited for.
+        seconds: how long to wait.
     """
     answer: Future[bytes] = Future()
 

@@ -6,7 +6,7 @@
 
 While a program waits for anything, its inboxes acknowledge everything.  So no two parties can both wait to send: where
 all wait, all acknowledge.  A slow reader's unread messages stay below two windows and a message.
-A mailbox knows no network: a stream takes frames from `outgoing` and hands incoming ones to `arrived`.
+A mailbox knows no network: a stream takes frames from `outgoing` and hands incoming ones to `take_frame`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from graphveil.federation.transport import wire
 
 # Large enough to send a round of most runs without waiting, and small beside the arrays themselves.
 WINDOW = 64 << 20
-_IDLE, _SHORT = 0.5, 0.02
+#: How long a thread waits before it checks again: for a message, and for control messages to leave.
+_WAIT_SECONDS, _DRAIN_SECONDS = 0.5, 0.02
 _MAX_CONTROLS = 256
 
 
 class SessionOver(Exception):
-    """This session ended because a party started anew; the run goes on from the last checkpoint. Never shown."""
+    """This session ended because a party restarted; the run resumes from the last checkpoint. Never shown."""
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Who talks to whom: hash of the agreement, both places in its list of parties, and the peer's name."""
+    """Both ends of a pair: hash of the agreement, their positions in its list of parties, and the peer's name."""
 
     agreement_hash: bytes
     me: int
@@ -44,7 +45,7 @@ class Endpoints:
 
 
 class SessionMonitor:
-    """What all mailboxes of a party share: one lock, whether the program waits, and what ended the session."""
+    """State that all mailboxes of a party share: one lock, whether the program waits, and what ended the session."""
 
     def __init__(self) -> None:
         self.lock = threading.Condition()
@@ -60,7 +61,7 @@ class SessionMonitor:
             self.lock.notify_all()
 
     def begin(self) -> None:
-        """Forget that a session is over."""
+        """Begin a new session after one that is over; a party's fault stays."""
         with self.lock:
             if isinstance(self._fault, SessionOver):
                 self._fault = None
@@ -84,22 +85,24 @@ class SessionMonitor:
                 return
             self.waiting = True
             self.lock.notify_all()
-            repeats = time.monotonic() + _IDLE
+            repeats = time.monotonic() + _WAIT_SECONDS
             try:
                 while not ready():
                     late()
-                    # By the clock: two parties whose words wake each other would repeat them without end.
+                    # By the clock: two parties whose control messages wake each other would repeat them without end.
                     if time.monotonic() >= repeats:
                         again()
-                        repeats = time.monotonic() + _IDLE
-                    self.lock.wait(_IDLE)
+                        repeats = time.monotonic() + _WAIT_SECONDS
+                    self.lock.wait(_WAIT_SECONDS)
                     self.check()
             finally:
                 self.waiting = False
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _Outgoing:
+    """A message that is kept until it is acknowledged."""
+
     number: int
     kind: str
     body: Tensor
@@ -122,18 +125,18 @@ class Mailbox:
         self._session = bytes(16)
         self._reset()
         self._controls: deque[bytes] = deque(maxlen=_MAX_CONTROLS)
-        self._heard = time.monotonic()
+        self._last_sign = time.monotonic()
         self._stream = 0
 
     def _reset(self) -> None:
-        self._unacknowledged: deque[_Sent] = deque()
-        self._out, self._next, self._sent = 0, 1, 0
+        self._unacknowledged: deque[_Outgoing] = deque()
+        self._unacknowledged_bytes, self._next_number, self._last_sent = 0, 1, 0
         self._inbox: deque[tuple[str, Tensor]] = deque()
-        self._in, self._expected, self._acknowledged = 0, 1, 0
+        self._unread_bytes, self._expected_number, self._last_acknowledged = 0, 1, 0
         self._assembly: wire.Assembly | None = None
 
     def begin(self, session: bytes) -> None:
-        """Start a new session, and forget the old one."""
+        """Start a new session; messages of the old one are dropped."""
         with self._monitor.lock:
             self._session = session
             self._reset()
@@ -151,11 +154,11 @@ class Mailbox:
         # The program may change its array while the message waits to be acknowledged.
         copy = body.detach().clone()
         with self._monitor.lock:
-            self._wait(lambda: self._out < WINDOW)
-            entry = _Sent(self._next, kind, copy)
+            self._wait(lambda: self._unacknowledged_bytes < WINDOW)
+            entry = _Outgoing(self._next_number, kind, copy)
             self._unacknowledged.append(entry)
-            self._out += entry.bytes
-            self._next += 1
+            self._unacknowledged_bytes += entry.bytes
+            self._next_number += 1
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
@@ -163,36 +166,36 @@ class Mailbox:
         with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
             kind, body = self._inbox.popleft()
-            self._in -= body.numel() * body.element_size()
+            self._unread_bytes -= body.numel() * body.element_size()
             self._monitor.lock.notify_all()
             return kind, body
 
-    def heard(self) -> None:
-        """Begin to count the peer's silence anew."""
-        self._heard = time.monotonic()
+    def restart_patience(self) -> None:
+        """Count the peer's silence from now on."""
+        self._last_sign = time.monotonic()
 
     def flush(self) -> None:
         """Wait until everything sent has been acknowledged."""
         self._wait(lambda: not self._unacknowledged)
 
-    def control(self, word: dict[str, Any]) -> None:
-        """Send a word of the sessions' own protocol, outside all sessions; lost when the stream is cut."""
+    def send_control(self, control: dict[str, Any]) -> None:
+        """Send a message of the sessions' own protocol, outside all sessions; it is lost if the stream is cut."""
         with self._monitor.lock:
-            self._controls.append(self._frame(wire.CONTROL, wire.control_bytes(word)).to_bytes())
+            self._controls.append(self._frame(wire.CONTROL, wire.control_bytes(control)).to_bytes())
             self._monitor.lock.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait until all words have gone to a stream, for some seconds at most."""
+        """Wait until all control messages have gone to a stream, for some seconds at most."""
         until = time.monotonic() + seconds
         with self._monitor.lock:
             while self._controls and time.monotonic() < until:
-                self._monitor.lock.wait(_SHORT)
+                self._monitor.lock.wait(_DRAIN_SECONDS)
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
 
         def late() -> None:
-            if time.monotonic() - max(began, self._heard) > self._patience:
+            if time.monotonic() - max(start, self._last_sign) > self._patience:
                 remedy = "restart the party; the run resumes from the last finished round"
                 raise PeerError(f"has been silent for {self._patience:.0f} s", where=self._ends.name, remedy=remedy)
 
@@ -202,9 +205,9 @@ class Mailbox:
         """Return the number of a new stream, which replaces the one before."""
         with self._monitor.lock:
             self._stream += 1
-            self._heard = time.monotonic()
+            self._last_sign = time.monotonic()
             # Unacknowledged messages may have been lost with the old stream; the other end drops repetitions.
-            self._sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next - 1
+            self._last_sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next_number - 1
             self._monitor.lock.notify_all()
             return self._stream
 
@@ -222,43 +225,50 @@ class Mailbox:
                 while True:
                     if self._stream != stream:
                         return
-                    small = self._small()
+                    small = self._small_frames()
                     session = self._session
-                    entry = next((sent for sent in self._unacknowledged if sent.number > self._sent), None)
+                    entry = next((sent for sent in self._unacknowledged if sent.number > self._last_sent), None)
                     if small or entry is not None:
                         break
-                    self._monitor.lock.wait(_IDLE)
+                    self._monitor.lock.wait(_WAIT_SECONDS)
                 if entry is not None:
-                    self._sent = entry.number
+                    self._last_sent = entry.number
             yield from small
             if entry is not None:
                 yield from self._parts(entry, session, stream)
 
-    def _parts(self, entry: _Sent, session: bytes, stream: int) -> Iterator[bytes]:
-        """Yield a message's frames, with words and acknowledgements between them."""
+    def _parts(self, entry: _Outgoing, session: bytes, stream: int) -> Iterator[bytes]:
+        """Yield a message's frames, with control messages and acknowledgements between them."""
         ends = self._ends
-        about = {"agreement_hash": ends.agreement_hash, "session": session, "number": entry.number}
-        places = {"sender": ends.me, "receiver": ends.peer}
-        for frame in wire.frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
+        frames = wire.frames_of(
+            entry.kind,
+            entry.body,
+            agreement_hash=ends.agreement_hash,
+            session=session,
+            sender=ends.me,
+            receiver=ends.peer,
+            number=entry.number,
+        )
+        for frame in frames:
             with self._monitor.lock:
                 # Half a message is simply abandoned: its receiver starts again at part 0.
                 if self._stream != stream or self._session != session:
                     return
-                small = self._small()
+                small = self._small_frames()
             yield from small
             yield frame.to_bytes()
 
-    def _small(self) -> list[bytes]:
+    def _small_frames(self) -> list[bytes]:
         frames = [*self._controls]
         self._controls.clear()
-        arrived = self._expected - 1
+        arrived = self._expected_number - 1
         # Not while a program computes over a full window: a slow reader slows its senders and fills no memory.
-        if arrived > self._acknowledged and (self._in < WINDOW or self._monitor.waiting):
-            self._acknowledged = arrived
+        if arrived > self._last_acknowledged and (self._unread_bytes < WINDOW or self._monitor.waiting):
+            self._last_acknowledged = arrived
             frames.append(self._frame(wire.ACK, b"", arrived).to_bytes())
         return frames
 
-    def arrived(self, data: bytes, stream: int) -> bytes | None:
+    def take_frame(self, data: bytes, stream: int) -> bytes | None:
         """Take a frame from a stream; return the body of a control frame, else None.
 
         Args:
@@ -274,20 +284,21 @@ class Mailbox:
         with self._monitor.lock:
             if stream != self._stream:
                 return None  # of a stream that was replaced; what counts is sent again
-            self._heard = time.monotonic()
+            self._last_sign = time.monotonic()
             if frame.type == wire.CONTROL:
                 return frame.body
             if frame.session != self._session:
                 return None  # of a session that is over
             if frame.type == wire.ACK:
                 # Only a faulty peer acknowledges what it cannot have read.
-                if frame.number >= self._next:
+                if frame.number >= self._next_number:
                     raise wire.WireError("an acknowledgement of a message never sent", where=self._ends.name)
                 while self._unacknowledged and self._unacknowledged[0].number <= frame.number:
-                    self._out -= self._unacknowledged.popleft().bytes
+                    self._unacknowledged_bytes -= self._unacknowledged.popleft().bytes
                 self._monitor.lock.notify_all()
-            elif frame.type == wire.DATA and frame.number < self._expected:
-                self._acknowledged = min(self._acknowledged, self._expected - 2)  # it was lost: say it again
+            elif frame.type == wire.DATA and frame.number < self._expected_number:
+                # The acknowledgement was lost: it is sent again.
+                self._last_acknowledged = min(self._last_acknowledged, self._expected_number - 2)
                 self._monitor.lock.notify_all()
             elif frame.type == wire.DATA:
                 self._take(frame)
@@ -297,18 +308,19 @@ class Mailbox:
 
     def _take(self, frame: wire.Frame) -> None:
         # gRPC keeps the order within a stream, so a gap is a fault, not a delay.
-        if frame.number != self._expected:
-            raise wire.WireError(f"message {frame.number} instead of {self._expected}", where=self._ends.name)
+        if frame.number != self._expected_number:
+            raise wire.WireError(f"message {frame.number} instead of {self._expected_number}", where=self._ends.name)
         if frame.part == 0:  # a message that was cut is sent again from its first part
             self._assembly = wire.Assembly(frame, largest=self._largest)
         if self._assembly is None:
             raise wire.WireError("a continuation without its first part", where=self._ends.name)
-        whole = self._assembly.add(frame)
-        if whole is not None:
+        message = self._assembly.add(frame)
+        if message is not None:
             self._assembly = None
-            self._inbox.append(whole)
-            self._in += whole[1].numel() * whole[1].element_size()
-            self._expected += 1
+            self._inbox.append(message)
+            _, body = message
+            self._unread_bytes += body.numel() * body.element_size()
+            self._expected_number += 1
             self._monitor.lock.notify_all()
 
     def _frame(self, type_: int, body: bytes, number: int = 0) -> wire.Frame:

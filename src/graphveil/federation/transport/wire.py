@@ -37,17 +37,24 @@ _WORDS: Final = ("<u1", "<i8", "<f4", "<f8")
 _MAX_PARTS: Final = 1 << 20
 _MAX_SIZE: Final = 1 << 40
 _MAX_CONTROL: Final = 4096
-#: Bytes of kinds that are always small.
-_SMALL: Final = {"mask-keys": 1 << 16, "aligned": 8}
+#: The most bytes of kinds that are always small.
+_LARGEST_OF_KIND: Final = {"mask-keys": 1 << 16, "aligned": 8}
 
 
 class WireError(InputError):
-    """Bytes that are no frame of this run."""
+    """Bytes that are not a frame of this run."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame; `kind` is an index in the list of kinds, 255 where the frame is no message; numbers begin at 1."""
+    """One frame.
+
+    Attributes:
+        sender, receiver: positions in the agreement's list of parties.
+        number: of the message, from 1.
+        part, parts: which of its frames this is, from 0, and how many there are.
+        kind, dtype: indices in the lists of kinds and of element types; kind is 255 in frames that are no message.
+    """
 
     type: int
     agreement_hash: bytes
@@ -76,19 +83,19 @@ class Frame:
 def parse(data: bytes) -> Frame:
     """Return the frame in `data`; WireError if it is damaged, of another protocol, or a field out of range."""
     if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
-        raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
+        raise _wire_error(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
     magic, type_, agreement_hash, session, sender, receiver, number, part, parts, kind, dtype, rank, *rest = (
         _HEADER.unpack_from(data)
     )
     *dims, length = rest
     if magic != _MAGIC or type_ not in _TYPES:
-        raise _bad("another protocol or version", "GVF1")
+        raise _wire_error("another protocol or version", "GVF1")
     # Lengths before the seal: what is hashed is then exactly header and body.
     if length != len(data) - _HEADER.size - _SEAL:
-        raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
+        raise _wire_error(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
     # Against damage, not forgery: TLS with pinned certificates identifies the sender.
     if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
-        raise _bad("the seal does not match: damaged on the way")
+        raise _wire_error("the seal does not match: damaged on the way")
     if type_ == DATA:
         fits = kind < len(_NAMES) and dtype < len(_DTYPES) and rank <= 4 and 0 <= part < parts <= _MAX_PARTS
         fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
@@ -96,7 +103,7 @@ def parse(data: bytes) -> Frame:
         fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MAX_CONTROL
     # Unused fields must be zero, so that a party cannot send in them what is not on the list.
     if not fits or any(dims[rank:]) or max(dims) > _MAX_SIZE:
-        raise _bad("a field is outside its range")
+        raise _wire_error("a field is outside its range")
     shape, body = tuple(dims[:rank]), data[_HEADER.size : -_SEAL]
     return Frame(type_, agreement_hash, session, sender, receiver, number, part, parts, kind, dtype, shape, body)
 
@@ -110,15 +117,15 @@ def frames_of(
         kind, body: the message.
         agreement_hash: 32 bytes.
         session: 16 bytes.
-        sender, receiver: places in the agreement.
+        sender, receiver: positions in the agreement.
         number: of the message in its session, from 1.
     """
     dtype, data = _DTYPES.index(body.dtype), _bytes_of(body)  # a chunk at a time is made into bytes
     parts = max(1, -(-len(data) // CHUNK))
     for part in range(parts):
         chunk = data[part * CHUNK : (part + 1) * CHUNK].tobytes()
-        shape, place = tuple(body.shape), _NAMES.index(kind)
-        yield Frame(DATA, agreement_hash, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
+        shape, index = tuple(body.shape), _NAMES.index(kind)
+        yield Frame(DATA, agreement_hash, session, sender, receiver, number, part, parts, index, dtype, shape, chunk)
 
 
 def digest_of(body: Tensor) -> str:
@@ -133,7 +140,7 @@ def _bytes_of(body: Tensor) -> np.ndarray:
 
 
 class Assembly:
-    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived.
+    """Joins the frames of one message, in order; holds no more than has arrived.
 
     Raises:
         WireError: the message is larger than `largest` bytes, or than its kind can be.
@@ -141,54 +148,54 @@ class Assembly:
 
     def __init__(self, first: Frame, *, largest: int) -> None:
         size = math.prod(first.shape) * np.dtype(_WORDS[first.dtype]).itemsize
-        largest = min(largest, _SMALL.get(_NAMES[first.kind], largest))
+        largest = min(largest, _LARGEST_OF_KIND.get(_NAMES[first.kind], largest))
         # Before anything is allocated: a header alone must not take memory.
         if size > largest:
-            raise _bad(f"a message of {size} bytes", f"at most {largest}")
+            raise _wire_error(f"a message of {size} bytes", f"at most {largest}")
         # The number of parts follows from the shape: any other is either damage or an attempt to send more.
         if first.parts != max(1, -(-size // CHUNK)):
-            raise _bad(f"{first.parts} parts for {size} bytes")
-        self._first, self._size, self._got, self._have = first, size, bytearray(), 0
+            raise _wire_error(f"{first.parts} parts for {size} bytes")
+        self._first, self._size, self._body, self._parts_read = first, size, bytearray(), 0
 
     def add(self, frame: Frame) -> tuple[str, Tensor] | None:
         """Return kind and array when `frame` was the last part; WireError for what is not the next part."""
         first = self._first
         expected = first.number, first.parts, first.kind, first.dtype, first.shape
         same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == expected
-        if not same or frame.part != self._have:
-            raise _bad("parts of different messages, or out of order")
-        if len(frame.body) != min(CHUNK, self._size - self._have * CHUNK):
-            raise _bad("more or fewer bytes than announced")
-        self._got += frame.body
-        self._have += 1
-        if self._have < first.parts:
+        if not same or frame.part != self._parts_read:
+            raise _wire_error("parts of different messages, or out of order")
+        if len(frame.body) != min(CHUNK, self._size - self._parts_read * CHUNK):
+            raise _wire_error("more or fewer bytes than announced")
+        self._body += frame.body
+        self._parts_read += 1
+        if self._parts_read < first.parts:
             return None
         # Over the very bytes that arrived: `bytearray` is writable, as torch wants it, and no second copy is made.
-        words = np.frombuffer(self._got, dtype=_WORDS[first.dtype])
+        words = np.frombuffer(self._body, dtype=_WORDS[first.dtype])
         own = words.astype(words.dtype.newbyteorder("="), copy=False)
         return _NAMES[first.kind], torch.from_numpy(own).reshape(first.shape)
 
 
-def control_bytes(word: Mapping[str, Any]) -> bytes:
+def control_bytes(control: Mapping[str, Any]) -> bytes:
     """Return the body of a control frame: one flat JSON object."""
-    return json.dumps(word).encode()
+    return json.dumps(control).encode()
 
 
 def parse_control(body: bytes) -> dict[str, Any]:
-    """Return the word in a control frame's body; WireError for anything but flat JSON of texts and integers."""
+    """Return the control message in a frame's body; WireError for anything but flat JSON of texts and integers."""
     try:
-        word = json.loads(body)
+        control = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _bad("a word that is not JSON") from error
-    if not isinstance(word, dict):
-        raise _bad("a word that is not a JSON object")
-    for value in word.values():
+        raise _wire_error("a word that is not JSON") from error
+    if not isinstance(control, dict):
+        raise _wire_error("a word that is not a JSON object")
+    for value in control.values():
         for entry in value if isinstance(value, list) else (value,):
-            # No floats and nothing nested: words carry rounds and names, so no array can travel as a word.
+            # No floats and nothing nested: rounds and names are all it carries, so no array can travel in it.
             if isinstance(entry, bool) or not isinstance(entry, str | int):
-                raise _bad("a word with something else than texts and whole numbers")
-    return word
+                raise _wire_error("a word with something else than texts and whole numbers")
+    return control
 
 
-def _bad(what: str, allowed: str | None = None) -> WireError:
+def _wire_error(what: str, allowed: str | None = None) -> WireError:
     return WireError(what, where="wire", allowed=allowed)
