@@ -159,7 +159,11 @@ def test_a_matrix_hidden_from_both_readers_by_one_key_is_found(monkeypatch: Patc
     [
         # What covers the leaf that holds an entry; and the seeds of the side that is left.
         ("_leaves", lambda seeds: np.zeros((len(seeds), 8), dtype=np.uint64), "leaves of a star to reader 0"),
-        ("_hashed", lambda seeds, number: hidden_matrix._bare(seeds), "levels from matrix to matrix under one key"),
+        (
+            "_hash_seeds",
+            lambda seeds, number: hidden_matrix._without_flags(seeds),
+            "levels from matrix to matrix under one key",
+        ),
     ],
 )
 def test_corrections_that_are_not_covered_are_found(name: str, weak: Any, words: str, monkeypatch: Patch) -> None:

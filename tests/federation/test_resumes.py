@@ -132,22 +132,22 @@ def session(store: Any) -> Silent:
 
 def test_a_round_is_published_again_under_its_own_name_alone(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path / "c", "ab" * 32)
-    session(store)._publishing(3, 2, "aa")
+    session(store)._prepare_publication(3, 2, "aa")
     store.close()
     store = Checkpoints(tmp_path / "c", "ab" * 32)  # another process
     assert (store.published(), store.published_name()) == (3, "aa")
-    session(store)._publishing(3, 2, "aa")
-    session(store)._publishing(3, 2, "")  # what is no publication of rows: a gradient
+    session(store)._prepare_publication(3, 2, "aa")
+    session(store)._prepare_publication(3, 2, "")  # what is no publication of rows: a gradient
     for round, name in ((3, "bb"), (2, "aa"), (2, "")):
         with pytest.raises(BudgetError, match=f"round {round} was published with other data"):
-            session(store)._publishing(round, 2, name)
-    session(store)._publishing(4, 3, "cc")
+            session(store)._prepare_publication(round, 2, name)
+    session(store)._prepare_publication(4, 3, "cc")
     assert (store.published(), store.published_name()) == (4, "cc")
-    store._published.write_text("5")  # as earlier versions wrote it
+    store._published_note.write_text("5")  # as earlier versions wrote it
     assert (store.published(), store.published_name()) == (5, "")
     with pytest.raises(BudgetError):
-        session(store)._publishing(5, 4, "aa")
-    session(store)._publishing(6, 5, "aa")
+        session(store)._prepare_publication(5, 4, "aa")
+    session(store)._prepare_publication(6, 5, "aa")
 
 
 # ---- labels ----

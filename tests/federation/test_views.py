@@ -47,7 +47,7 @@ def law_of_the_view(
 
     Everything else (what the server deals, and all that holders draw) is the same in all runs.
     """
-    real = masks._pairwise
+    real = masks._pair_key
     laws: tuple[Counter[tuple[int, ...]], ...] = tuple(Counter() for _ in range(8))
     pairs = holders * (holders - 1) // 2
     for values in itertools.product(range(1 << bits), repeat=pairs):
@@ -60,7 +60,7 @@ def law_of_the_view(
             return key
 
         with patch.context() as here:
-            here.setattr(masks, "_pairwise", pairwise)
+            here.setattr(masks, "_pair_key", pairwise)
             by_holder = change(here)
             seen = watched(setting_of(by_holder, epochs=1, hops=1, width=2), by_holder, here)
         shares = [torch.cat(seen.bodies("noisy-share", name)) for name in by_holder]

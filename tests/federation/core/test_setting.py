@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.audit.federation.views import to_server
+from graphveil.audit.federation.views import kinds_to_server
 from graphveil.errors import InputError
 from graphveil.federation.core.mode import MODE_OF
 from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
@@ -136,7 +136,10 @@ def test_the_server_may_be_sent_what_its_mode_says_and_nothing_else() -> None:
     """Spelled out, so that a kind of message that is added to a mode is looked at before audits let it through."""
     rows = {"labelled-rows", "validation-rows"}
     publishing, hidden = {*rows, "embeddings", "hidden-gradient", "kept-round"}, {"matrix-key", "hidden-matrix"}
-    assert {name: (to_server(mode, mode.sent), to_server(mode, mode.sent_later)) for name, mode in MODE_OF.items()} == {
+    assert {
+        name: (kinds_to_server(mode, mode.sent), kinds_to_server(mode, mode.sent_later))
+        for name, mode in MODE_OF.items()
+    } == {
         "individual": (publishing, {"new-rows", "embeddings"}),
         "paper": (publishing, {"new-rows", "embeddings"}),
         "shared-linear": (

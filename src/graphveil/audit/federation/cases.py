@@ -37,18 +37,18 @@ _SAMPLES: Final = 40_000
 #: How far beyond the clip the audited rows lie: a clip that is not applied is seen at once.
 _BEYOND: Final = 10.0
 _CELLS: Final = 16
-#: Of cells that only some words reach, and of cells that all reach a little unevenly.
+#: Concentrations of the mixture in `uneven`: for words that reach only some cells, and for slightly uneven ones.
 _CONCENTRATIONS: Final = (0.5, 16.0)
 #: What all rounds show of each row: (publication, unit rows [n, d], key of the noise) -> scores [n].
 Release = Callable[[Publication, Tensor, MaskKey], Tensor]
 
 
-def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _EPSILON) -> Setting:
-    """Return the setting whose publication is audited.
+def published_setting(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _EPSILON) -> Setting:
+    """Return the setting whose publications are audited.
 
     Args:
         columns: h.
-        epsilon: of all of them together.
+        epsilon: of all publications together.
     """
     members = (Member("holder1", 8, True), Member("holder2", 8))
     return Setting.of(
@@ -59,7 +59,7 @@ def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _
 @timed
 def audit_published_exactly() -> Audit:
     """Enumerate all outputs of one published number at both ends of its range and in the middle."""
-    setting = published(columns=1, rounds=1)
+    setting = published_setting(columns=1, rounds=1)
     to = setting.publication
     sigma, steps = to.sigma * 2.0**to.bits, 1 << to.bits
     noise = RoundedNormal(sigma, math.ceil(to.cut * sigma))
@@ -94,11 +94,11 @@ def audit_shrunk(*, seed: int = 0, samples: int = _SAMPLES, actual: float = _EPS
     """Publish rows, shrink them as the server does, and bound epsilon by events.
 
     Args:
-        actual: the epsilon that noise and factor are made for, while that of `published` is claimed. For tests.
+        actual: the epsilon that noise and factor are made for, while that of `published_setting` is claimed. For tests.
     """
-    draw = _draw(published(epsilon=actual).publication, partial(_published, shrunk=True))
+    draw = _draw(published_setting(epsilon=actual).publication, partial(_published, shrunk=True))
     target = "federation, rows after James and Stein"
-    return sampled.audit_events(target, guarantee_of(published()), draw, samples=samples, seed=seed)
+    return sampled.audit_events(target, guarantee_of(published_setting()), draw, samples=samples, seed=seed)
 
 
 def audit_uniform(
@@ -107,9 +107,9 @@ def audit_uniform(
     """Test that masked numbers are uniform to their reader.
 
     Args:
-        words: what reached one reader, in one kind of message, by a name; int64. The same body sent again counts once.
-        findings: what breaks a promise, whatever the words are.
-        false_alarm: that uniform words are called broken, all tests together.
+        words: name of a stream -> the bodies that reached one reader in it, int64; a body sent twice counts once.
+        findings: further faults, whatever the words are.
+        false_alarm: the chance that uniform words are called broken, all tests together.
     """
     findings, count = [*findings], 0
     # A union over all streams and both tests, so that the stated rate holds for all of them together.
@@ -121,8 +121,8 @@ def audit_uniform(
         count += len(numbers)
         # Highest bits show a value that outgrows its mask, lowest ones a mask that is laid on in whole steps.
         for place, shift in (("highest", 60), ("lowest", 0)):
-            seen = np.bincount((numbers >> np.uint64(shift) & np.uint64(_CELLS - 1)).astype(np.int64), minlength=_CELLS)
-            if uneven(seen, level):
+            cells = (numbers >> np.uint64(shift) & np.uint64(_CELLS - 1)).astype(np.int64)
+            if uneven(np.bincount(cells, minlength=_CELLS), level):
                 findings.append(f"{name}: the {place} four bits are not uniform")
     amount = f"{count_of(count, 'masked number')} in {count_of(len(words), 'stream')}"
     notes = (f"{amount}, each to one reader; exact tests of eight bits",)
@@ -130,7 +130,7 @@ def audit_uniform(
 
 
 def uneven(counts: np.ndarray, level: float) -> bool:
-    """Return whether cells that should be equally likely are not; where they are, with chance `level` at most.
+    """Return whether cells are not equally likely; if they are, True comes with chance `level` at most.
 
     Half of the level is for single cells, by their binomial tails.  The other half is for all together: the ratio of a
     mixture's likelihood (Dirichlet chances of each concentration) to that of equal chances is 1 in expectation, so by
@@ -152,13 +152,13 @@ def uneven(counts: np.ndarray, level: float) -> bool:
 
 @timed
 def _by_mu(target: str, release: Release, *, seed: int, samples: int) -> Audit:
-    to = published().publication
+    to = published_setting().publication
     options: dict[str, Any] = {"samples": samples, "seed": seed}
     return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **options)
 
 
 def _draw(publication: Publication, release: Release) -> sampled.Draw:
-    """Scores of rows at one end and at the other: the first number, summed over all rounds."""
+    """Return what scores rows at one end of the clip or at the other: the first number, summed over all rounds."""
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
         rows = torch.zeros(count, publication.columns)
@@ -171,14 +171,14 @@ def _draw(publication: Publication, release: Release) -> sampled.Draw:
 
 def _published(to: Publication, rows: Tensor, key: MaskKey, *, shrunk: bool = False) -> Tensor:
     publisher = Publisher(to, key)
-    sent = (publisher.publish(_BEYOND * to.clip * rows, str(number), "") for number in range(1, to.rounds + 1))
+    published = (publisher.publish(_BEYOND * to.clip * rows, str(number), "") for number in range(1, to.rounds + 1))
     return torch.stack(
-        [(james_stein(embedding, to) if shrunk else embedding)[:, 0].double() for embedding in sent]
+        [(james_stein(embedding, to) if shrunk else embedding)[:, 0].double() for embedding in published]
     ).sum(dim=0)
 
 
 def _within_shares(to: Publication, rows: Tensor, key: MaskKey) -> Tensor:
-    """Rows as long as they may be before they are dithered; the server opens them whole, with one holder's noise."""
+    """Return scores of rows of the most length before dither; the server opens them whole, with one holder's noise."""
     publisher, shape, dither = Publisher(to, key), (len(rows), to.columns), Dither(to, 36, 2)
     noise = [publisher.noise_for(str(number), "", shape, dither)[:, 0] for number in range(1, to.rounds + 1)]
     return torch.stack([dither.longest * rows[:, 0].double() + 2.0**-36 * sample for sample in noise]).sum(dim=0)

@@ -1,10 +1,10 @@
 """Record and replay of a holder's program where the unit is a person: one account over training and guesses.
 
-run      the program of one holder that guesses; labels come from the label holder as they are
-change   a person's features, the own list where lists are read, and the label where the person trains
+run      the program of one holder that guesses; labels come from the label holder without noise
+change   a person's features, their own list where lists are read, and their label where they train
 frozen   noisy votes, noisy gradients and randomized guesses
-equal    number, order, kinds and sizes of all messages, every body, and all that is kept
-moved    votes and one clipped gradient of a sum, by what their bounds say at most, or one guess; never both
+equal    number, order, kinds and sizes of all messages, every body, and every checkpoint
+moved    votes and one clipped gradient of a sum, each within its bound, or one guess; never both
 account  votes and gradients that moved declare what the accountant charges for both together
 noise    of votes, and of all gradients together, measured and not read off the settings
 """
@@ -74,8 +74,8 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
             target=f"federation guesses, one person who {'trains' if role == 'trains' else 'is guessed about'}"
             f"{', with edges' if degree_bound else ''}",
             run=lambda person, randomness: _run(setting, person, randomness),
-            first=made_person(),
-            second=made_person(role),
+            first=person_data(),
+            second=person_data(role),
             epsilon=setting.privacy.epsilon,
             delta=setting.privacy.delta,
             outcome=lambda seen: (
@@ -146,8 +146,8 @@ def _with_noise(audit: Audit, of: str, noise: Sequence[Tensor]) -> Audit:
     )
 
 
-def made_person(changed: str = "") -> Person:
-    """Return what a holder has and receives; `changed` is the role of a person who has another record."""
+def person_data(changed: str = "") -> Person:
+    """Return what a holder has and receives; `changed`: the role of a person who has another record, "" for nobody."""
     generator = torch.Generator().manual_seed(23)
     x = (2 * torch.rand(_NODES, _COLUMNS, generator=generator) - 1).round(decimals=3)
     labels = torch.randint(0, _CLASSES, (_NODES,), generator=generator)
@@ -161,7 +161,8 @@ def made_person(changed: str = "") -> Person:
         labels[person] = (labels[person] + 1) % _CLASSES
     received = torch.where(torch.arange(_NODES) < _TRAINING, labels, -1)
     edges = torch.cat([pairs, pairs.flip(0)], dim=1)
-    # Either of them lists one half of the others, and with another record the other half; who lists them stays.
+    # Each of both roles' persons lists one half of all others, and with another record the other half; who lists them
+    # stays.
     halves = [(edges[0] == node) & ((edges[1] < _NODES // 2) != (node != person)) for node in (0, _NODES - 1)]
     return Person(Holding(x, edges[:, ~(halves[0] | halves[1])], 1.0), received)
 

@@ -1,12 +1,13 @@
-"""Audits of a prediction for people who joined after a run: small ones, compared.
+"""Audits of predictions for people who joined after a run: small predictions, compared.
 
 server     in "shared-linear" as `views.audit_dealer`: what a holder's share adds to its product is uniform, also under
            other secrets and after a resume; all shares together are z + noise, with all the noise that holders owe; in
            other modes it is sent rows of new people on the noise's grid, with all their noise, or nothing
-resumed    the same bytes are opened under new masks; other data get other noise, and none once it has finished, or are
-           refused
+resumed    the same bytes are opened under new masks; other data get other noise, or are refused, as always once the
+           prediction has finished
 holders    as `views.audit_holders`: all but one, with all they were dealt, unmask nothing of that one
-people     under another name whoever was published is refused, by each holder's own list and not by an announcement
+people     in a prediction of another name whoever was published is refused, by each holder's own list and not by an
+           announcement
 
     share_k = S_k (Y_k + sum_{j != k} F_j) + sum_{j != k} S_j^0 V_k + mask + noise        F_j = Y_j - V_j
 Shapes: Y_k [n, h], share_k [new, h].
@@ -29,10 +30,10 @@ from graphveil.audit.federation.replay import (
     NODES,
     Run,
     State,
-    apart_holdings,
-    apart_setting,
-    recorded,
-    run_apart,
+    record_run,
+    run_by_sources,
+    small_holdings,
+    small_setting,
     sources_of,
 )
 from graphveil.audit.federation.views import (
@@ -40,16 +41,16 @@ from graphveil.audit.federation.views import (
     LEVEL,
     MASKED,
     RecordingSource,
-    apart,
+    audit_words_and_noise,
     hidden_words,
-    judged,
-    own_products,
+    products_of_pairs,
     repeated_words,
-    sent_parts,
-    sizes_of_messages,
+    sizes_that_differ,
     too_small,
-    unforeseen,
+    truncation_words,
+    unexpected_kinds,
     weak_noise,
+    word_differences,
 )
 from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import BudgetError
@@ -73,21 +74,21 @@ from graphveil.runtime.words import count_of
 #: How many people there are when predictions are made.
 EVERYBODY: Final = NODES + 40
 _COLUMNS: Final = 40
-_NEW: Final = torch.arange(NODES, EVERYBODY)
+_NEW_ROWS: Final = torch.arange(NODES, EVERYBODY)
 #: The round in which the rows are opened; all messages before it are of round 0.
 _OPENING: Final = 2
-#: Of a resumed session, and of the first.
+#: Rounds of a resumed session, each with those of the first session in which the same was sent.
 _SAME_ROUNDS: Final = {0: (0,), _OPENING: (_OPENING,)}
-#: Of a guess, small enough that one that is sent as it is stands out.
-_GUESSED: Final = 1.0
+#: The epsilon of a guess, small enough that guesses without noise are noticed.
+_GUESS_EPSILON: Final = 1.0
 
 
 def _joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
-    """Return what holders have when people have joined; `changed` is "row" for other features of the last person
-    at the last holder, "all" for other new people."""
+    """Return what holders have when people have joined; `changed`: "row" for other features of the last person at the
+    last holder, "all" for other new people."""
     generator = torch.Generator().manual_seed(37 if changed == "all" else 31)
     holdings = {}
-    for name, before in apart_holdings(setting).items():
+    for name, before in small_holdings(setting).items():
         x = torch.rand(EVERYBODY - NODES, setting.blocks[name].stop - setting.blocks[name].start, generator=generator)
         pairs = torch.randint(EVERYBODY, (2, 80), generator=generator)
         if changed == "row" and name == setting.names[-1]:
@@ -106,18 +107,18 @@ class Finished:
 
     @staticmethod
     def of(holders: int, seed: int, mode: str = "shared-linear") -> Finished:
-        setting = apart_setting(mode, holders)
+        setting = small_setting(mode, holders)
         if setting.mode.guesses:
-            setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESSED))
-        # Enough columns that also a holder's block of W is enough numbers for a test.
+            setting = replace(setting, privacy=replace(setting.privacy, epsilon=_GUESS_EPSILON))
+        # So many columns that a holder's block of W, too, has enough numbers for a test.
         setting = replace(setting, members=tuple(replace(member, columns=_COLUMNS) for member in setting.members))
-        return Finished(setting, run_apart(setting, sources_of(setting, seed + 1, seed + 2)))
+        return Finished(setting, run_by_sources(setting, sources_of(setting, seed + 1, seed + 2)))
 
     @property
     def states(self) -> Mapping[str, State]:
         return self.run.states[self.setting.rounds]
 
-    def predicted(
+    def predict(
         self,
         sources: Mapping[str, Randomness],
         *,
@@ -129,10 +130,10 @@ class Finished:
         """Make a prediction, each party with its own randomness.
 
         Args:
-            resumed: the states that it is resumed from.
-            done: of which round they are.
+            resumed: the states that it resumes from.
+            done: the round of these states.
             changed: as of `_joined_holdings`.
-            new: rows that holders take for new, where they are others.
+            new: holder -> rows that it takes for new, where these are not the true ones.
 
         Raises:
             BudgetError: somebody would be published a second time.
@@ -148,14 +149,14 @@ class Finished:
             if name == setting.server:
                 programs[name] = of_mode.later_server(context, self.states[name], EVERYBODY)
             else:
-                rows = (new or {}).get(name, _NEW)
+                rows = (new or {}).get(name, _NEW_ROWS)
                 programs[name] = of_mode.later_holder(context, self.states[name], holdings[name], rows, old)
-        return Predicted(setting, holdings, recorded(programs, self.run.head))
+        return Predicted(setting, holdings, record_run(programs, self.run.head))
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A prediction, with all messages and states; of its last product what each party must have sent."""
+    """A prediction with all messages and states; methods compute what parties must have sent for its last product."""
 
     setting: Setting
     holdings: Mapping[str, Holding]
@@ -168,7 +169,7 @@ class Predicted:
 
     @property
     def walks(self) -> list[Walk]:
-        return last_hops_of(self.setting, rows_of(EVERYBODY, _NEW))
+        return last_hops_of(self.setting, rows_of(EVERYBODY, _NEW_ROWS))
 
     def matrix(self, owner: str, reader: str) -> Tensor:
         """Return a reader's share of a holder's matrix, int64 [n, n]."""
@@ -178,17 +179,17 @@ class Predicted:
         return torch.cat([rows for _, rows in hidden.blocks()])
 
     def added(self) -> dict[str, Tensor]:
-        """Return mask and noise by holder: its share less its part of the product."""
+        """Return mask and noise by holder: its share of the sum less its part of the product."""
         names, walk, added = self.setting.names, self.walks[-1], {}
         masked = {who: bodies[0] for (who, _, _), bodies in self.run.bodies(_OPENING, "masked-right").items()}
         for name, share in self.shares().items():
             matrix = transition_matrix(self.holdings[name].edge_index, EVERYBODY)
-            rest = [other for other in names if other != name]
-            y = torch.stack([self.run.states[1][name]["y"], *(masked[other] for other in rest)]).sum(dim=0)
-            product = ring.matmul(rounded_down(matrix, len(names), self.setting.protocol.bits)[_NEW.numpy()], y)
+            others = [other for other in names if other != name]
+            y = torch.stack([self.run.states[1][name]["y"], *(masked[other] for other in others)]).sum(dim=0)
+            product = ring.matmul(rounded_down(matrix, len(names), self.setting.protocol.bits)[_NEW_ROWS.numpy()], y)
             mask = walk.mask(self.keys[name], EVERYBODY, name)
-            given = [ring.matmul(self.matrix(other, name)[_NEW], mask) for other in rest]
-            added[name] = share - product - torch.stack(given).sum(dim=0)
+            of_masks = [ring.matmul(self.matrix(other, name)[_NEW_ROWS], mask) for other in others]
+            added[name] = share - product - torch.stack(of_masks).sum(dim=0)
         return added
 
     def masked_right(self, sender: str, to: str) -> list[Tensor]:
@@ -222,7 +223,7 @@ class Predicted:
 
 
 def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", seed: int = 0) -> Audit:
-    """Give the server all that it dealt and received in a prediction, and say what it could tell.
+    """Give the server all that it dealt and received in a prediction, and return what it could learn.
 
     Args:
         holders: how many, 2 to 5.
@@ -233,10 +234,10 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
     if not setting.mode.opens_sum:
         return _audit_rows(finished, seed)
     sources = [sources_of(setting, seed + server, seed + own) for server, own in ((3, 3), (3, 4), (5, 5), (6, 6))]
-    first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
+    first, rerun = finished.predict(sources[0]), finished.predict(sources[1], changed="all")
     saved = first.run.states[1]
-    resumed = finished.predicted(sources[2], resumed=saved)
-    other = finished.predicted(sources[3], resumed=saved, changed="row")
+    resumed = finished.predict(sources[2], resumed=saved)
+    other = finished.predict(sources[3], resumed=saved, changed="row")
     added = [each.added() for each in (first, rerun, resumed)]
     words = repeated_words(first.run, resumed.run, _SAME_ROUNDS) | hidden_words(first.run, rerun.run, setting)
     for name in setting.names:
@@ -244,45 +245,45 @@ def audit_prediction_server(holders: int = 2, *, mode: str = "shared-linear", se
         words[f"what {name} adds under other secrets of the holders"] = [added[0][name] - added[1][name]]
         words[f"what {name} adds before and after a resume"] = [added[0][name] - added[2][name]]
     findings = [
-        *unforeseen(first.run, setting, setting.mode.sent_later),
-        *sizes_of_messages(first.run, rerun.run),
+        *unexpected_kinds(first.run, setting, setting.mode.sent_later),
+        *sizes_that_differ(first.run, rerun.run),
         *weak_noise(setting, 1, first.noise(), other.noise() - first.noise(), "rows of new people"),
     ]
     if not torch.equal(first.opened(), resumed.opened()):
         findings.append("a prediction that ran again opened another sum")
-    if not _refused(finished, sources[3], resumed=first.run.states[ROUNDS], done=ROUNDS, changed="row"):
+    if not _is_refused(finished, sources[3], resumed=first.run.states[ROUNDS], done=ROUNDS, changed="row"):
         findings.append("a finished prediction was published again with other data")
-    return judged(_named(setting, "server with dealt keys"), words, findings)
+    return audit_words_and_noise(_target(setting, "server with dealt keys"), words, findings)
 
 
 def _audit_rows(finished: Finished, seed: int) -> Audit:
     """Audit what reaches the server, and who reads rows or guesses, in modes that open no sum to the server."""
     setting = finished.setting
     sources = [sources_of(setting, seed + number, seed + number) for number in range(3, 7)]
-    first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
+    first, rerun = finished.predict(sources[0]), finished.predict(sources[1], changed="all")
     saved, ended = (first.run.states[round] for round in (1, ROUNDS))
-    resumed, fresh = finished.predicted(sources[2], resumed=saved), finished.predicted(sources[3])
-    findings = unforeseen(first.run, setting, setting.mode.sent_later)
-    findings += [*sizes_of_messages(first.run, rerun.run), *_published(first, resumed, fresh)]
-    if finished.predicted(sources[2], resumed=ended, done=ROUNDS).run.messages:
+    resumed, fresh = finished.predict(sources[2], resumed=saved), finished.predict(sources[3])
+    findings = unexpected_kinds(first.run, setting, setting.mode.sent_later)
+    findings += [*sizes_that_differ(first.run, rerun.run), *_publication_faults(first, resumed, fresh)]
+    if finished.predict(sources[2], resumed=ended, done=ROUNDS).run.messages:
         findings.append("a finished prediction was sent again")
     for done, states in ((1, saved), (ROUNDS, ended)):
-        if not _refused(finished, sources[3], resumed=states, done=done, changed="row"):
+        if not _is_refused(finished, sources[3], resumed=states, done=done, changed="row"):
             findings.append(f"a prediction was made again with other data, after round {done}")
-    return judged(
-        _named(setting, "server with dealt keys"), repeated_words(first.run, resumed.run, _SAME_ROUNDS), findings
+    return audit_words_and_noise(
+        _target(setting, "server with dealt keys"), repeated_words(first.run, resumed.run, _SAME_ROUNDS), findings
     )
 
 
-def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
-    """Say what is wrong with rows and guesses: others after a resume, or the same, or nearly, under other keys."""
+def _publication_faults(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[str]:
+    """Return findings for rows and guesses that change in a resume, or do not change enough under other keys."""
     findings, setting, kinds = [], first.setting, ("embeddings", "guesses")
     to, channel = setting.publication_of(1), setting.guessing.channel
     before, again, other = (each.run.bodies(_OPENING, *kinds) for each in (first, resumed, fresh))
     for key, (rows,) in before.items():
         sender, _, kind = key
-        if len(rows) != len(_NEW):
-            findings.append(f"{kind} of {sender} are of {count_of(len(rows), 'person')}, and {len(_NEW)} joined")
+        if len(rows) != len(_NEW_ROWS):
+            findings.append(f"{kind} of {sender} are of {count_of(len(rows), 'person')}, and {len(_NEW_ROWS)} joined")
             continue
         if not torch.equal(rows, again[key][0]):
             findings.append(f"a prediction that ran again published other {kind} of {sender}")
@@ -301,13 +302,13 @@ def _published(first: Predicted, resumed: Predicted, fresh: Predicted) -> list[s
     return findings
 
 
-def _named(setting: Setting, who: str) -> str:
+def _target(setting: Setting, who: str) -> str:
     return f"federation {setting.protocol.mode}, prediction, {len(setting.names)} holders, {who}"
 
 
-def _refused(finished: Finished, sources: Mapping[str, Randomness], **changes: Any) -> bool:
+def _is_refused(finished: Finished, sources: Mapping[str, Randomness], **changes: Any) -> bool:
     try:
-        finished.predicted(sources, **changes)
+        finished.predict(sources, **changes)
     except BudgetError:
         return True
     return False
@@ -319,17 +320,17 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
     Args:
         holders: how many, 2 to 5.
         mode: one with shares.
-        victim: the place of the one, from 0.
+        victim: the number of that one, from 0.
     """
     finished = Finished.of(holders, seed, mode)
     setting, name = finished.setting, finished.setting.names[victim]
     colluders = [each for each in setting.names if each != name]
     source = RecordingSource(SeededRandomness(seed + 11))
-    first = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
-    given = (sent.body for _, _, sent in first.run.messages if sent.kind == "mask-keys" and sent.to in colluders)
-    dealt = frozenset(key.secret for body in given for key in unpack_keys(body))
+    first = finished.predict({**sources_of(setting, 0, seed + 9), setting.server: source})
+    keys = (sent.body for _, _, sent in first.run.messages if sent.kind == "mask-keys" and sent.to in colluders)
+    dealt = frozenset(key.secret for body in keys for key in unpack_keys(body))
     source = RecordingSource(SeededRandomness(seed + 12), source.drawn, dealt)
-    rerun = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
+    rerun = finished.predict({**sources_of(setting, 0, seed + 9), setting.server: source})
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in (0, _OPENING):
@@ -343,36 +344,38 @@ def audit_prediction_holders(holders: int = 2, *, victim: int = 1, mode: str = "
                     continue
                 words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(body - before)
     for to in colluders if setting.mode.opens_sum else ():
-        whole, whole_again = (_beside(each, finished.states, name, to) for each in (first, rerun))
-        for place, (before, again) in enumerate(zip(whole, whole_again, strict=True)):
-            words[f"masked share {place} of {name} to {to} beside the others'"] = [again - before]
+        whole, whole_again = (_with_colluders_shares(each, finished.states, name, to) for each in (first, rerun))
+        for number, (before, again) in enumerate(zip(whole, whole_again, strict=True)):
+            words[f"masked share {number} of {name} to {to} beside the others'"] = [again - before]
         for a, b in itertools.combinations(range(len(whole)), 2):
-            words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [apart(whole[a], whole[b])]
+            words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [
+                word_differences(whole[a], whole[b])
+            ]
     # Corrections for two colluders' products of their own matrices are made of their own keys.
-    own = (holders - 1) * (holders - 2) * own_products(setting)
-    words |= sent_parts(first.run, setting) if setting.mode.opens_sum else {}
+    own = (holders - 1) * (holders - 2) * products_of_pairs(setting)
+    words |= truncation_words(first.run, setting) if setting.mode.opens_sum else {}
     findings = [f"{same - own} messages follow from what they were dealt"] if same != own else []
-    return audit_uniform(_named(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
+    return audit_uniform(_target(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
 
 
-def _beside(predicted: Predicted, before: Mapping[str, State], victim: str, to: str) -> list[Tensor]:
-    """Return what one holder sends another masked, beside the colluders' shares of it: X, of which there are none, W,
-    and Y before each hop.
+def _with_colluders_shares(predicted: Predicted, before: Mapping[str, State], victim: str, to: str) -> list[Tensor]:
+    """Return the masked shares of one holder to another, plus the colluders' shares: of X, where they have none, of W,
+    and of Y before each hop.
     """
     setting = predicted.setting
     colluders = [name for name in setting.names if name != victim]
     x, w, *y = predicted.masked_right(victim, to)
     w = torch.stack([w, *(before[name]["weights"][setting.blocks[to]] for name in colluders)]).sum(dim=0)
     for name in colluders:
-        # In no checkpoint but for the last: read off what they sent, of which they know the masks.
+        # Only the last is in a checkpoint: they follow from what colluders sent, whose masks they know.
         own = predicted.masked_right(name, next(each for each in setting.names if each != name))[2:]
-        for place, walk in enumerate(predicted.walks):
-            y[place] = y[place] + own[place] + walk.mask(predicted.keys[name], EVERYBODY, name)
+        for hop, walk in enumerate(predicted.walks):
+            y[hop] = y[hop] + own[hop] + walk.mask(predicted.keys[name], EVERYBODY, name)
     return [x, w, *y]
 
 
 def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed: int = 0) -> Audit:
-    """Predict under two names, with alignment and lists of who was published, and say who was published twice.
+    """Predict under two names, with alignment and lists of who was published, and return who was published twice.
 
     Args:
         holders: how many, 2 to 5.
@@ -380,9 +383,9 @@ def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed:
     """
     finished = Finished.of(holders, seed, mode)
     setting, joined = finished.setting, [str(number) for number in range(EVERYBODY)]
-    first = _by_ids(finished, joined[:-10], {}, seed + 21)
+    first = _predict_by_ids(finished, joined[:-10], {}, seed + 21)
     published = {name: digest_rows(first.states[1][name]["people"]) for name in setting.names}
-    second = _by_ids(finished, joined, published, seed + 22)
+    second = _predict_by_ids(finished, joined, published, seed + 22)
     findings = [
         f"{len(bodies[0])} people were published of the {expected} who are new in the {which} prediction"
         for which, run, expected in (("first", first, EVERYBODY - NODES - 10), ("second", second, 10))
@@ -390,19 +393,19 @@ def audit_predicted_once(holders: int = 2, *, mode: str = "shared-linear", seed:
         if len(bodies[0]) != expected
     ]
     try:
-        _by_ids(finished, joined[:-10], published, seed + 23)
+        _predict_by_ids(finished, joined[:-10], published, seed + 23)
         findings.append("whoever was published is published again under another name")
     except BudgetError:
         pass
     # The label holder announces everybody, as after it has lost its list; its own rows are its own to give away.
     everybody = {setting.label_holder: torch.arange(EVERYBODY)}
-    if not _refused(finished, sources_of(setting, seed + 24, seed + 24), new=everybody):
+    if not _is_refused(finished, sources_of(setting, seed + 24, seed + 24), new=everybody):
         findings.append("an announcement made a holder publish whoever was published before")
     notes = ("programs that refuse draw nothing: no chance is involved",)
-    return judge(_named(setting, "each person once"), 0.0, 0.0, 0.0, 0.0, notes=notes, findings=tuple(findings))
+    return judge(_target(setting, "each person once"), 0.0, 0.0, 0.0, 0.0, notes=notes, findings=tuple(findings))
 
 
-def _by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[bytes]], seed: int) -> Run:
+def _predict_by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[bytes]], seed: int) -> Run:
     """Make a prediction for whoever is new among these ids, given who was published in other predictions."""
     setting, sources, nodes = finished.setting, sources_of(finished.setting, seed, seed), len(ids)
     server, programs = setting.server, dict[str, Any]()
@@ -418,4 +421,4 @@ def _by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[byte
         people = People(graph, ids, {**finished.states[name], **state}, published.get(name, set()))
         context = RunContext(name, setting, sources[name])
         programs[name] = predicting_program(context, people, memory={}, progress=lambda step: None)
-    return recorded(programs, finished.run.head)
+    return record_run(programs, finished.run.head)

@@ -1,6 +1,6 @@
-"""Record and replay of a federation's programs: messages may depend on one person only where MODES says so.
+"""Record and replay of a federation's programs: messages may depend on one person only where the mode opens something.
 
-    run      all parties in one process, on data that differ in one person's features at a holder, or in one label
+    run      all parties in one process, on two data sets that differ in one person's features at a holder or one label
     frozen   what is published: embeddings, guesses, or in shared-linear what the server opens; noise; reported labels
     equal    number, order, kinds and sizes of all messages; every body but masked and opened ones; predictions
     moved    what is published, by one row, and by no more than 2 C
@@ -40,11 +40,11 @@ from graphveil.privacy import Randomness, SeededRandomness
 
 T = TypeVar("T")
 _NODES, _COLUMNS, _CLASSES = 60, 6, 3
-#: Who changes: the last person, who has no connections and tests; or the label of the first, who trains.
+#: Whose features change: the last person, who has no connections and tests. The label that changes is the first one's.
 # In shared-linear the last row of the last opening, which is of all who neither train nor validate.
 PERSON: Final = _NODES - 1
-#: What modes open: data may show there, and the guarantee says so.
-_OPENED: Final = frozenset({"opened-share", "noisy-share", "hidden-share"})
+#: Kinds in which modes open data, as their guarantees say.
+_OPENED_KINDS: Final = frozenset({"opened-share", "noisy-share", "hidden-share"})
 _ROUNDING: Final = 2.0**-6  # of the clip
 _FALSE_ALARM: Final = 1e-6
 
@@ -55,13 +55,13 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     Args:
         mode: one of MODES.
     """
-    setting, shares = made_setting(mode), _Shares()
+    setting, shares = replay_setting(mode), _OpenedShares()
     # Masked bodies differ by their masks (see `audit_shares`), and would hide what else moved.
     hidden = {kind for kind, message in KINDS.items() if message.reveals in (UNIFORM, SEALED)}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if setting.mode.opens_layer else 1
     spent = units * setting.privacy.epsilon, setting.privacy.delta
-    audit = _replayed(setting, shares, "features", spent, hidden | _OPENED.intersection(setting.mode.sent), seed)
+    audit = _replayed(setting, shares, "features", spent, hidden | _OPENED_KINDS.intersection(setting.mode.sent), seed)
     own, rest = shares.moved(setting)
     if own == 0.0:
         return audit
@@ -78,19 +78,24 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
     Args:
         mode: one of MODES.
     """
-    setting = made_setting(mode)
+    setting = replay_setting(mode)
     return _replayed(setting, None, "label", (setting.privacy.epsilon_y, 0.0), set(), seed)
 
 
 def _replayed(
-    setting: Setting, shares: _Shares | None, changed: str, claim: tuple[float, float], hidden: set[str], seed: int
+    setting: Setting,
+    shares: _OpenedShares | None,
+    changed: str,
+    claim: tuple[float, float],
+    hidden: set[str],
+    seed: int,
 ) -> Audit:
     return audit_replay(
         Pipeline(
             target=f"federation {setting.protocol.mode}, one {'row' if changed == 'features' else changed}",
-            run=lambda holdings, randomness: _run_parties(setting, holdings, randomness, shares or _Shares()),
-            first=made_holdings(),
-            second=made_holdings(changed),
+            run=lambda holdings, randomness: _run_parties(setting, holdings, randomness, shares or _OpenedShares()),
+            first=replay_holdings(),
+            second=replay_holdings(changed),
             epsilon=claim[0],
             delta=claim[1],
             outcome=lambda run: _outcome(run, hidden),
@@ -107,8 +112,8 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
     Args:
         mode: one of MODES.
     """
-    setting = made_setting(mode)
-    run = _run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
+    setting = replay_setting(mode)
+    run = _run_parties(setting, replay_holdings(), SeededRandomness(seed), _OpenedShares())
     words: dict[str, list[Tensor]] = {}
     for _, sender, sent in run.messages:
         size = " x ".join(map(str, sent.body.shape))
@@ -162,13 +167,13 @@ def _taps() -> tuple[Tap, ...]:
 
 
 @dataclass
-class _Shares:
-    """Each holder's shares of what the server opens: sent in the first run, and in its place in every later one."""
+class _OpenedShares:
+    """Each holder's shares of what the server opens, by run; those of the first run are sent in all later ones."""
 
     runs: list[dict[str, list[Tensor]]] = field(default_factory=list)
 
     def moved(self, setting: Setting) -> tuple[float, float]:
-        """Return how far the person's opened row moved between the two runs, and any other, in units of C."""
+        """Return how far the person's opened row moved between two runs, and any other row at most, in units of C."""
         if len(self.runs) != 2 or not all(self.runs[0].values()):
             return 0.0, 0.0
         moved = []
@@ -179,7 +184,7 @@ class _Shares:
         return float(lengths[-1]), float(lengths[:-1].max())
 
 
-def made_setting(mode: str) -> Setting:
+def replay_setting(mode: str) -> Setting:
     """Return a small federation in one mode, with everything that protects switched on."""
     members = (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS))
     network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "validate": 2, "opened": True, "clip": 0.5}
@@ -188,14 +193,14 @@ def made_setting(mode: str) -> Setting:
     return Setting.of(members, _CLASSES, mode=mode, epsilon=epsilon, epsilon_y=1.0, **network)
 
 
-def made_holdings(changed: str = "") -> dict[str, Holding]:
+def replay_holdings(changed: str = "") -> dict[str, Holding]:
     """Return what two holders have; `changed` is "features" or "label" of one person."""
     generator = torch.Generator().manual_seed(17)
     labels = torch.randint(0, _CLASSES, (_NODES,), generator=generator)
     if changed == "label":
         labels[0] = (labels[0] + 1) % _CLASSES
-    place = torch.arange(_NODES)
-    train, val = place < 20, (place >= 20) & (place < 30)
+    nodes = torch.arange(_NODES)
+    train, val = nodes < 20, (nodes >= 20) & (nodes < 30)
     holdings = {}
     for name in ("holder1", "holder2"):
         x = torch.rand(_NODES, _COLUMNS, generator=generator).round(decimals=3)
@@ -221,8 +226,10 @@ def shares_like(state: Mapping[str, Tensor], sent: Send) -> list[Tensor]:
     return [state[part] for part in parts if part in state and state[part].shape == sent.body.shape]
 
 
-def _run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Run:
-    """Run all parties; shares of what the server opens are those of the first run, or put there."""
+def _run_parties(
+    setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _OpenedShares
+) -> Run:
+    """Run all parties; in the first run its shares of what the server opens are kept, and in later ones sent again."""
     generator, head = torch.Generator().manual_seed(1), head_of(holdings)
     head.open(setting, randomness=randomness, generator=generator)
     contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
@@ -232,11 +239,11 @@ def _run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: 
     for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
         programs[name] = _repeated(programs[name], own, earlier.get(name))
-    return recorded(programs, head)
+    return record_run(programs, head)
 
 
 def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
-    """Run a holder; remember its shares of what is opened, and send the earlier ones in their place."""
+    """Run a holder; add its shares of what is opened to `own`, and send the earlier ones, if any, in their place."""
 
     def replay(effect: Effect) -> Effect:
         if not isinstance(effect, Send) or effect.kind != "noisy-share":
@@ -261,17 +268,17 @@ def _outcome(run: Run, hidden: set[str]) -> dict[str, Any]:
     return outcome | {"predictions": predictions, "history": tuple(run.head.history)}
 
 
-#: Of the runs below, for audits of what parties hold in the end: each party has its own randomness.
+#: People of the runs below, for audits of what parties hold in the end, and columns of each holder in them.
 NODES: Final = 80
 COLUMNS: Final = 3
-#: Which round runs again after a resume, where nothing else is said.
-AGAIN: Final = 2
+#: The round that runs again after a resume, unless another is given.
+REPEATED_ROUND: Final = 2
 State = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Run:
-    """All messages (round, sender, message) of a run, each party's state after each round, the label holder's head."""
+    """A run: all messages (round, sender, message), round -> party -> its state after it, the label holder's head."""
 
     messages: tuple[tuple[int, str, Send], ...]
     states: Mapping[int, Mapping[str, State]]
@@ -286,26 +293,27 @@ class Run:
         return bodies
 
 
-def apart_setting(mode: str, holders: int) -> Setting:
-    """Return a small federation of so many holders.
+def small_setting(mode: str, holders: int) -> Setting:
+    """Return a small federation.
 
     Args:
         mode: one of MODES.
+        holders: how many.
     """
     members = tuple(Member(f"holder{number + 1}", COLUMNS, number == 0) for number in range(holders))
-    return replace(made_setting(mode), members=members)
+    return replace(replay_setting(mode), members=members)
 
 
-def apart_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
+def small_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
     """Return what holders have.
 
     Args:
         changed: "row" for other features of one person at the last holder, "all" for other data of everybody.
     """
-    # Data of an own seed: they stay the same whatever secrets the parties of a run draw.
+    # Data with a seed of their own: they stay the same whatever secrets the parties of a run draw.
     generator = torch.Generator().manual_seed(29 if changed == "all" else 23)
-    labels, place = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
-    train, val = place < 20, (place >= 20) & (place < 30)
+    labels, nodes = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
+    train, val = nodes < 20, (nodes >= 20) & (nodes < 30)
     holdings = {}
     for member in setting.members:
         x = torch.rand(NODES, member.columns, generator=generator)
@@ -317,49 +325,50 @@ def apart_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
     return holdings
 
 
-def run_apart(
+def run_by_sources(
     setting: Setting,
     sources: Mapping[str, Randomness],
     *,
-    before: Run | None = None,
-    again: int = AGAIN,
+    resumed: Run | None = None,
+    first_round: int = REPEATED_ROUND,
     changed: str = "",
 ) -> Run:
     """Run all parties, each with its own randomness.
 
     Args:
-        before: the run that is gone on from.
-        again: its round that runs again first.
-        changed: as of `apart_holdings`; after a resume also with another share, as after an older checkpoint.
+        sources: party -> its randomness.
+        resumed: an earlier run, from whose states this one resumes.
+        first_round: the round that runs again first.
+        changed: as of `small_holdings`; a run that resumes has another share too, as of an older checkpoint.
     """
-    holdings = apart_holdings(setting, changed)
-    done = 0 if before is None else again - 1
-    states: Mapping[str, State] = {} if before is None else _checkpoint(before.states[done], setting, bool(changed))
+    holdings = small_holdings(setting, changed)
+    done = 0 if resumed is None else first_round - 1
+    states: Mapping[str, State] = {} if resumed is None else _checkpoint(resumed.states[done], setting, bool(changed))
     generator, head = torch.Generator().manual_seed(1), head_of(holdings)
     head.open(setting, randomness=sources[setting.label_holder], generator=generator)
     contexts = {
         name: RunContext(name, setting, sources[name], generator, done, states.get(name))
         for name in (setting.server, *setting.names)
     }
-    run = recorded(party_programs(contexts, holdings), head, 0 if before is None else done + 1)
-    return run if before is None else replace(run, states={**run.states, done: states})
+    run = record_run(party_programs(contexts, holdings), head, 0 if resumed is None else done + 1)
+    return run if resumed is None else replace(run, states={**run.states, done: states})
 
 
-def recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int = 0) -> Run:
-    """Run all parties.
+def record_run(programs: Mapping[str, Program[Any]], head: LabelHead, first_round: int = 0) -> Run:
+    """Run all parties, and record their messages and states.
 
     Args:
-        begun: the round of the first messages.
+        first_round: the round of the first messages.
     """
-    at = dict.fromkeys(programs, begun)
+    round_of = dict.fromkeys(programs, first_round)
     messages: list[tuple[int, str, Send]] = []
     states: dict[int, dict[str, State]] = {}
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
-            messages.append((at[name], name, replace(effect, body=effect.body.clone())))
+            messages.append((round_of[name], name, replace(effect, body=effect.body.clone())))
         elif isinstance(effect, Checkpoint):
-            at[name] = effect.round + 1
+            round_of[name] = effect.round + 1
             state = {key: value.clone() for key, value in effect.state().items()}
             states.setdefault(effect.round, {})[name] = state
 
@@ -380,7 +389,7 @@ def _checkpoint(saved: Mapping[str, State], setting: Setting, changed: bool) -> 
 
 
 def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomness]:
-    """Return everybody's randomness by name, of one seed for the server and one for the holders.
+    """Return each party's randomness by name, from one seed for the server and one for the holders.
 
     Args:
         server, holders: seeds.

@@ -2,24 +2,24 @@
 
 A server keeps everything it dealt and received, in runs that differ in one thing at a time (`audit_dealer`):
 
-    share    what a holder's share of z holds beside what it must (see `dealt`): mask + noise
-    once     uniform to the server; so is what is left of two rounds', or of two groups of rows (no mask twice)
+    share    what a holder's share of z contains beside what it must (see `dealt`), mask + noise, is uniform
+    once     so is the difference of two rounds' or two groups' masks and noise: no mask is used twice
     again    the same keys of the server, other secrets and data of the holders: shares of z, P and G move by uniform
-             words, or they were the server's to know; connections stay hidden; no size or order moves
-    sum      all shares together: z + noise, with all the noise there has to be, down to the lowest bits
+             words, or the server could know them; connections stay hidden; no size or order changes
+    sum      all shares together are z + noise, with all the noise there has to be, down to the lowest bits
     resumed  a round that runs again publishes the same bytes under new masks; with other data under new noise
 
 Other modes send the server no shares: only what may be sent is sent, on the noise's grid, and the same after a resume.
-All holders but one put together what they were dealt, drew and received (`audit_holders`):
+All holders but one, the victim, put together what they were dealt, drew and received (`audit_holders`):
 
-    again    the same secrets of all holders and the same keys dealt to the others; new ones, which the server deals
-             the one alone: all that the one and the server send them moves by uniform words, or they could unmask it
-    beside   so do masked shares of the one plus the others' own shares of the same secret
+    again    the same secrets of all holders and the same keys for the colluders, but new ones for the victim alone: all
+             that the victim and the server send the colluders moves by uniform words, or they could unmask it
+    beside   so do masked shares of the victim plus the colluders' own shares of the same secret
     once     so do these from one message to the next, or in paper mode from round to round: no mask is used twice
-    parts    what the server sends for a truncation: uniform, and never under the same masks twice
+    parts    what the server sends for a truncation is uniform, and never under the same masks twice
 
-The server is not among them: together they hold all masks.  Whatever is uniform is tested by the
-highest and the lowest bits.
+The server does not collude with them: together they would hold all masks.  Whether words are uniform is tested on their
+highest and their lowest bits.
 Shapes: P_k [m, d], G_k [m, t], W_k [d, h].
 """
 
@@ -40,12 +40,12 @@ from graphveil.audit.federation.cases import audit_uniform, uneven
 from graphveil.audit.federation.dealt import Dealt
 from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.federation.replay import (
-    AGAIN,
     NODES,
+    REPEATED_ROUND,
     Run,
-    apart_setting,
-    run_apart,
+    run_by_sources,
     shares_like,
+    small_setting,
     sources_of,
 )
 from graphveil.audit.verdict import Audit
@@ -64,14 +64,14 @@ LEVEL: Final = FALSE_ALARM / 2 / 10
 _TO_SERVER: Final = (SERVER, ANYBODY)
 
 
-def to_server(mode: Mode, kinds: Collection[str]) -> frozenset[str]:
-    """Return what holders may send the server in their programs.
+def kinds_to_server(mode: Mode, kinds: Collection[str]) -> frozenset[str]:
+    """Return the kinds that holders may send the server in their programs.
 
     Args:
-        mode: in which they run.
-        kinds: of messages, of which it is chosen.
+        mode: of the run.
+        kinds: that its programs send.
     """
-    # In guesses the server is told nothing, also of what all others are told.
+    # In mode "guesses" the server is sent nothing, not even what goes to all others.
     return frozenset(
         kind
         for kind in kinds
@@ -88,29 +88,29 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     Args:
         holders: how many, 2 to 5.
     """
-    setting = apart_setting(mode, holders)
-    run = run_apart(setting, sources_of(setting, seed + 1, seed + 1))
-    rerun = run_apart(setting, sources_of(setting, seed + 1, seed + 2), changed="all")
-    resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
-    other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
-    words = repeated_words(run, resumed, {AGAIN: (0, AGAIN)})
-    findings = [*unforeseen(run, setting, setting.mode.sent), *sizes_of_messages(run, rerun)]
+    setting = small_setting(mode, holders)
+    run = run_by_sources(setting, sources_of(setting, seed + 1, seed + 1))
+    rerun = run_by_sources(setting, sources_of(setting, seed + 1, seed + 2), changed="all")
+    resumed = run_by_sources(setting, sources_of(setting, seed + 3, seed + 3), resumed=run)
+    other = run_by_sources(setting, sources_of(setting, seed + 4, seed + 4), resumed=run, changed="row")
+    words = repeated_words(run, resumed, {REPEATED_ROUND: (0, REPEATED_ROUND)})
+    findings = [*unexpected_kinds(run, setting, setting.mode.sent), *sizes_that_differ(run, rerun)]
     if setting.mode.opens_sum:
-        last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
+        last = run_by_sources(setting, sources_of(setting, seed + 5, seed + 5), resumed=run, first_round=setting.rounds)
         first, *rest = (Dealt.read(each, setting) for each in (run, rerun, resumed, other, last))
-        words |= _masked(first, rest[0], rest[1]) | hidden_words(run, rerun, setting)
-        findings += [*_opened_again(first, rest[1], AGAIN), *_opened_again(first, rest[3], setting.rounds)]
+        words |= _share_words(first, rest[0], rest[1]) | hidden_words(run, rerun, setting)
+        findings += [*_opened_again(first, rest[1], REPEATED_ROUND), *_opened_again(first, rest[3], setting.rounds)]
         findings += _noise(first, rest[2])
     else:
         findings += _published_again(run, resumed)
         if "embeddings" in setting.mode.sent:
-            findings += _grid(run, other, setting)
+            findings += _off_grid(run, other, setting)
     target = f"federation {mode}, {holders} holders, server with dealt keys"
-    return judged(target, words, findings)
+    return audit_words_and_noise(target, words, findings)
 
 
-def judged(target: str, words: Mapping[str, Sequence[Tensor]], findings: Sequence[str]) -> Audit:
-    """Return the audit of words at half the rate of false alarms; tests of noise in `findings` have the other half.
+def audit_words_and_noise(target: str, words: Mapping[str, Sequence[Tensor]], findings: Sequence[str]) -> Audit:
+    """Return the audit of words at half the rate of false alarms; the tests of noise behind `findings` have the rest.
 
     Args:
         target, words, findings: as of `cases.audit_uniform`.
@@ -118,7 +118,7 @@ def judged(target: str, words: Mapping[str, Sequence[Tensor]], findings: Sequenc
     return replace(audit_uniform(target, words, findings, false_alarm=FALSE_ALARM / 2), false_alarm=FALSE_ALARM)
 
 
-def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]]:
+def _share_words(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]]:
     run, rerun, setting = first.run, second.run, first.setting
     added, added_other, added_again = first.added(), second.added(), third.added()
     words: dict[str, list[Tensor]] = {}
@@ -126,14 +126,14 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
         mine = [key for key in added if key[0] == name]
         words[f"the share of {name} less what was dealt"] = [added[key] for key in mine]
         words[f"what {name} adds, from one to the next"] = [
-            apart(added[a], added[b]) for a, b in itertools.pairwise(mine)
+            word_differences(added[a], added[b]) for a, b in itertools.pairwise(mine)
         ]
         words[f"what {name} adds, from round to round"] = [
             added[name, n, TRAIN] - added[name, n - 1, TRAIN] for n in range(2, setting.publications + 1)
         ]
         words[f"what {name} adds under other secrets of the holders"] = [added[key] - added_other[key] for key in mine]
         words[f"what {name} adds before and after a resume"] = [
-            added[key] - added_again[key] for key in mine if key[1] == AGAIN
+            added[key] - added_again[key] for key in mine if key[1] == REPEATED_ROUND
         ]
         for part in ("p", "gram"):
             share, other_share = (each.states[0][name][part] for each in (run, rerun))
@@ -141,8 +141,8 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
     return words
 
 
-def apart(before: Tensor, after: Tensor) -> Tensor:
-    """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes.
+def word_differences(before: Tensor, after: Tensor) -> Tensor:
+    """Return the difference word by word, as far as both go: masks of one label begin alike in all shapes.
 
     Args:
         before, after: int64 of any shapes.
@@ -165,8 +165,8 @@ def hidden_words(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tenso
     return words
 
 
-def sizes_of_messages(run: Run, rerun: Run) -> list[str]:
-    """Say whether number, order, kind or size of any message follows from data or secrets."""
+def sizes_that_differ(run: Run, rerun: Run) -> list[str]:
+    """Return a finding where number, order, kind or size of any message depends on data or secrets."""
     first, second = (
         [(name, sent.to, sent.kind, sent.body.shape) for _, name, sent in each.messages] for each in (run, rerun)
     )
@@ -184,8 +184,8 @@ def _noise(first: Dealt, other: Dealt) -> list[str]:
     setting, findings = first.setting, list[str]()
     added, other_added = (_summed(each) for each in (first, other))
     for group, times in publications_by_group(setting).items():
-        noise = torch.cat([sums for (_, some), sums in added.items() if some == group])
-        moved = None if group == REST else other_added[AGAIN, group] - added[AGAIN, group]
+        noise = torch.cat([sums for (_, of_group), sums in added.items() if of_group == group])
+        moved = None if group == REST else other_added[REPEATED_ROUND, group] - added[REPEATED_ROUND, group]
         findings += weak_noise(setting, times, noise, moved, f"rows ({group})")
     return findings
 
@@ -194,8 +194,9 @@ def weak_noise(setting: Setting, times: int, noise: Tensor, moved: Tensor | None
     """Say what is wrong with the noise of a sum: too small, with bits that are always the same, or used twice.
 
     Args:
-        times, rows: how often such rows are published, and what they are called.
-        noise, moved: of all holders together, and how far it is from that of other data; None: its amount counts alone.
+        times, rows: how often such rows are published, and what findings call them.
+        noise: of all holders together.
+        moved: how far it is from the noise with other data; None: only the amount of noise is tested.
     """
     to, bits = setting.publication_of(times), 2 * setting.protocol.bits
     scale = 2.0**bits * to.sigma * to.clip * math.sqrt(len(setting.members))
@@ -227,18 +228,18 @@ def _summed(dealt: Dealt) -> dict[tuple[int, str], Tensor]:
 
 
 def too_small(numbers: Tensor, deviation: float) -> bool:
-    """Return whether numbers are smaller than normal ones are but for a chance of `LEVEL`.
+    """Return whether numbers are smaller than normal numbers of a deviation would be, wrongly with chance `LEVEL`.
 
     Args:
         numbers: of any shape.
-        deviation: theirs, at least.
+        deviation: which they should have at least.
     """
     squares = float((numbers.double() / deviation).square().sum())
     return squares < float(stats.chi2.ppf(LEVEL, numbers.numel()))
 
 
 def repeated_words(run: Run, resumed: Run, rounds: Mapping[int, tuple[int, ...]]) -> dict[str, list[Tensor]]:
-    """Return how far all that hides something moves when it is sent again.
+    """Return how far masked words move when they are sent again.
 
     Args:
         rounds: of the resumed session, each with those of the first in which the same was sent.
@@ -251,26 +252,26 @@ def repeated_words(run: Run, resumed: Run, rounds: Mapping[int, tuple[int, ...]]
             before, (sender, to, kind) = [body for of_round in sent for body in of_round.get(key, [])], key
             for body in bodies:
                 # In one order in both sessions; what the first one alone sends is of other shapes, or comes later.
-                old = before.pop(next(place for place, first in enumerate(before) if first.shape == body.shape))
+                old = before.pop(next(index for index, first in enumerate(before) if first.shape == body.shape))
                 moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
                 for part, numbers in moved.items():
                     words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
     return words
 
 
-def unforeseen(run: Run, setting: Setting, kinds: Collection[str]) -> list[str]:
-    """Say what was sent to the server that may not be.
+def unexpected_kinds(run: Run, setting: Setting, kinds: Collection[str]) -> list[str]:
+    """Return findings for kinds that were sent to the server and may not be.
 
     Args:
         kinds: of messages that the programs of the run send.
     """
     sent = {message.kind for _, _, message in run.messages if message.to == setting.server}
-    return [f"{kind} was sent to the server" for kind in sorted(sent - to_server(setting.mode, kinds))]
+    return [f"{kind} was sent to the server" for kind in sorted(sent - kinds_to_server(setting.mode, kinds))]
 
 
 def _published_again(run: Run, resumed: Run) -> list[str]:
     """List what is published with other bytes in a round and in the same round after a resume."""
-    before, after = (each.bodies(AGAIN, "embeddings", "guesses") for each in (run, resumed))
+    before, after = (each.bodies(REPEATED_ROUND, "embeddings", "guesses") for each in (run, resumed))
     return [
         f"a round that ran again after a resume published other {kind} of {sender}"
         for (sender, to, kind), bodies in before.items()
@@ -278,13 +279,13 @@ def _published_again(run: Run, resumed: Run) -> list[str]:
     ]
 
 
-def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
+def _off_grid(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say which rows lie off the noise's grid, or were published with other data under the same noise."""
     findings = []
     # Those who train, then those who validate: the round is one that looks at them.
     publications = [setting.publication_of(publications_by_group(setting)[group]) for group in (TRAIN, VALIDATION)]
-    for (sender, to, kind), bodies in run.bodies(AGAIN, "embeddings").items():
-        changed = other.bodies(AGAIN, kind)[sender, to, kind]
+    for (sender, to, kind), bodies in run.bodies(REPEATED_ROUND, "embeddings").items():
+        changed = other.bodies(REPEATED_ROUND, kind)[sender, to, kind]
         for publication, rows, changed_rows in zip(publications, bodies, changed, strict=True):
             steps = rows.double() / (publication.clip * 2.0**-publication.bits)
             # A number between two steps carries digits that the noise, which has whole steps, does not cover.
@@ -300,12 +301,12 @@ MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals
 
 
 class RecordingSource:
-    """A source that remembers the bytes it gave, or gives those again that `repeated` holds.
+    """A source that records the bytes it gives, and gives some bytes of an earlier source again.
 
     Args:
         source: of new bytes.
-        earlier: what another source gave, call by call.
-        repeated: which of that is given again.
+        earlier: what the earlier source gave, call by call.
+        repeated: which of these are given again.
     """
 
     void = "made data of an audit"
@@ -323,13 +324,13 @@ class RecordingSource:
         return self._source.uint64(count)
 
     def bytes(self, count: int) -> builtins.bytes:
-        drawn = self._source.bytes(count)
-        place = len(self.drawn)
+        given = self._source.bytes(count)
+        call = len(self.drawn)
         # What still agrees under the same keys for colluders and new ones for the victim was never the victim's secret.
-        if self._earlier is not None and place < len(self._earlier) and self._earlier[place] in self._repeated:
-            drawn = self._earlier[place]
-        self.drawn.append(drawn)
-        return drawn
+        if self._earlier is not None and call < len(self._earlier) and self._earlier[call] in self._repeated:
+            given = self._earlier[call]
+        self.drawn.append(given)
+        return given
 
 
 def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0) -> Audit:
@@ -338,40 +339,40 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     Args:
         mode: one with shares.
         holders: how many, 2 to 5.
-        victim: the place of the one, from 0.
+        victim: the number of that one, from 0.
     """
-    setting = apart_setting(mode, holders)
+    setting = small_setting(mode, holders)
     victim_name = setting.names[victim]
     colluders = frozenset(setting.names) - {victim_name}
     first = RecordingSource(SeededRandomness(seed + 1))
-    run = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
+    run = run_by_sources(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
     keys = (bodies for (_, to, _), bodies in run.bodies(0, "mask-keys").items() if to in colluders)
     dealt = frozenset(row.numpy().tobytes() for bodies in keys for body in bodies for row in body)
     second = RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
-    rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
+    rerun = run_by_sources(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
     if setting.mode.opens_sum:
-        words |= _once(run, setting, victim_name) | sent_parts(run, setting)
+        words |= _message_to_message(run, setting, victim_name) | truncation_words(run, setting)
     else:
-        words |= _by_round(run, setting, victim_name)
+        words |= _round_to_round(run, setting, victim_name)
     # Corrections for two colluders' products of their own matrices are made of their own keys, and stay as they were.
-    # Forth and back in each round; z is opened once more in the end.
+    # Forward and backward in each round; z is opened once more in the end.
     times = 2 * setting.publications + setting.mode.opens_hidden
-    own = (holders - 1) * (holders - 2) * own_products(setting) * times
+    own = (holders - 1) * (holders - 2) * products_of_pairs(setting) * times
     findings = [f"{same - own} messages of the server follow from what they were dealt"] if same != own else []
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     return audit_uniform(named, words, findings, false_alarm=FALSE_ALARM)
 
 
-def own_products(setting: Setting) -> int:
-    """Return how many products with one's own matrices each pair of holders takes forth: of features, and of means."""
+def products_of_pairs(setting: Setting) -> int:
+    """Return how many products with own matrices each pair of holders takes forward: of features, and of means."""
     if setting.mode.opens_hidden:
         return 1 + setting.model.hops
     return int(setting.mode.opens_layer)
 
 
 def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
-    """Return how far all moved that victim and server sent the colluders, and how many of the server's did not move."""
+    """Return how far messages of victim and server to colluders moved, and how many of the server's did not move."""
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in range(setting.rounds + 1):
@@ -404,14 +405,13 @@ def _colluders_share(run: Run, setting: Setting, victim: str, round: int, sent: 
         part = f"{'best' if round == setting.rounds else 'now'}/{features_of(setting.names.index(sent.to))}"
         candidates = [states[name][part] for name in colluders if round and sent.kind == "masked-right"]
     elif sent.kind == "masked-right" and round:
-        slopes = [each for (_, name, _), (each,) in run.bodies(round, "gradient-share").items() if name != victim]
-        part = f"first/shares/{sent.to}"
-        candidates = [states[name][part] for name in colluders] if len(sent.body) < NODES else slopes
+        # Of W; slopes, which have another shape, are each holder's own.
+        candidates = [states[name][f"first/shares/{sent.to}"] for name in colluders]
     shares = [share for share in candidates if share.shape == sent.body.shape]
     return torch.stack(shares).sum(dim=0) if shares else torch.zeros_like(sent.body)
 
 
-def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
+def _message_to_message(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
     """Return how far masked shares of the victim, beside the colluders', are from each other: X, P, G and W."""
     features = next(member.columns for member in setting.members if member.name == victim)
     words: dict[str, list[Tensor]] = {}
@@ -424,26 +424,29 @@ def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
                 whole.append(sent.body + share)
         for (first, before), (second, after) in itertools.combinations(enumerate(whole), 2):
             name = f"masked shares {first} and {second} from {victim} to {to} beside the others'"
-            words[name] = [apart(before, after)]
+            words[name] = [word_differences(before, after)]
     return words
 
 
-def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
+def _round_to_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
     """Return how far masked shares of the victim, beside the colluders', move from a round to the next."""
-    before, after = (run.bodies(round, *MASKED) for round in (AGAIN, AGAIN + 1))
+    before, after = (run.bodies(round, *MASKED) for round in (REPEATED_ROUND, REPEATED_ROUND + 1))
     words: dict[str, list[Tensor]] = {}
     for (sender, to, kind), bodies in before.items():
         if sender == victim:
             for a, b in zip(bodies, after[sender, to, kind], strict=True):
                 sent = Send(to, kind, a)
-                shares = [_colluders_share(run, setting, victim, round, sent) for round in (AGAIN + 1, AGAIN)]
+                shares = [
+                    _colluders_share(run, setting, victim, round, sent)
+                    for round in (REPEATED_ROUND + 1, REPEATED_ROUND)
+                ]
                 words.setdefault(f"{kind} from {sender} to {to} from round to round", []).append(
                     b - a + shares[0] - shares[1]
                 )
     return words
 
 
-def sent_parts(run: Run, setting: Setting) -> dict[str, list[Tensor]]:
+def truncation_words(run: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return the server's parts of truncated masks, by themselves and from one truncation to the next.
 
     Args:
@@ -451,5 +454,5 @@ def sent_parts(run: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """
     way = setting.server, setting.names[0], "correction"
     sent = [body for round in (0, setting.publications + 1) for body in run.bodies(round, way[2]).get(way, [])]
-    again = [apart(before, after) for before, after in itertools.pairwise(sent)]
+    again = [word_differences(before, after) for before, after in itertools.pairwise(sent)]
     return {"the server's parts": sent, "the server's parts from one to the next": again}
