@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphveil.collection.desk import OWN, Desk
+from graphveil.collection.desk import RESERVED_NAMES, Desk
 from graphveil.collection.export.export import read_export
 from graphveil.collection.service.intake import Intake
 from graphveil.collection.service.serving import Place, listening, server_of
@@ -200,21 +200,21 @@ def test_no_epoch_opens_while_bodies_are_forgotten(url: str) -> None:
     running.store.close_epoch()
 
     class Slow(Last):
-        def keeps(self, rows: Iterator[Row]) -> bool:
+        def matches(self, rows: Iterator[Row]) -> bool:
             opening.append(pool.submit(other.open_epoch, b"n" * 16))
             time.sleep(0.3)
-            return super().keeps(rows)
+            return super().matches(rows)
 
     other, opening = Store(opened(url)), list[Future[int]]()
     with ThreadPoolExecutor(1) as pool:
         assert running.store.scrub(Slow(**vars(running.store.frozen()[0]))) == 5
         with pytest.raises(InputError, match="was scrubbed"):
             opening[0].result()
-    assert running.store.opened() == 1
+    assert running.store.epoch_count() == 1
     other.engine.dispose()
 
 
-@pytest.mark.parametrize("name", [*sorted(OWN), "Database", "task.json.unfinished"])
+@pytest.mark.parametrize("name", [*sorted(RESERVED_NAMES), "Database", "task.json.unfinished"])
 def test_no_export_takes_a_name_of_the_folder(name: str, desk: Desk, tmp_path: Path) -> None:
     desk.sign()
     desk.enrol(tmp_path / "tokens.csv")
@@ -256,7 +256,7 @@ def test_an_address_that_cannot_be_had_is_refused() -> None:
     with listening(Place(port=0)) as own:
         host, used = own.getsockname()
         # Nobody beyond this machine is listened to unless the organiser says so.
-        assert host == "127.0.0.1" and Place().here and not Place("0.0.0.0").here
+        assert host == "127.0.0.1" and Place().is_local and not Place("0.0.0.0").is_local
         for place in (Place(port=used), Place("nowhere.invalid")):
             with pytest.raises(InputError, match=f"cannot listen at {place.host}"), listening(place):
                 pass

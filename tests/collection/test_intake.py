@@ -19,7 +19,7 @@ from graphveil.collection.export.bodies import Bodies
 from graphveil.collection.service.intake import Intake, reports_in
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector
-from graphveil.collection.store.store import Sent, Store
+from graphveil.collection.store.store import CheckedReport, Store
 from graphveil.collection.store.tables import ENROLMENTS, PEOPLE, opened
 from graphveil.device import DeviceError, Report, answer, answers, read
 from graphveil.device.wire import report
@@ -48,7 +48,7 @@ def test_a_report_is_stored_once(running: Collection) -> None:
 def test_one_person_cannot_keep_the_collector_busy(running: Collection) -> None:
     """From however many addresses: their reports are not looked at for a while, and nobody else waits."""
     now = [0.0]
-    intake = replace(running.intake, often=Buckets(1.0, 3.0, clock=lambda: now[0]))
+    intake = replace(running.intake, limits=Buckets(1.0, 3.0, clock=lambda: now[0]))
     mine, yours = running.report(1, {"label": "sad"}), running.report(2, {"label": "sad"})
     # Who lacks the key uses up nothing.
     assert intake.take([replace(mine, tag=bytes(32))] * 9) == ["bad-tag"] * 9
@@ -124,7 +124,7 @@ def test_a_report_of_an_epoch_that_has_not_opened_waits(running: Collection) -> 
 
 def test_an_epoch_that_changes_meanwhile_is_seen(running: Collection) -> None:
     """Checked while one epoch was open, stored when the next one was: it was made for the first."""
-    sent = Sent(3, 1, bytes(16), b"\0")
+    sent = CheckedReport(3, 1, bytes(16), b"\0")
     running.store.close_epoch()
     running.store.open_epoch(bytes(16))
     assert running.store.add([sent]) == ["closed"]

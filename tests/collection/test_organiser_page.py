@@ -81,7 +81,7 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     organiser.sees("Round 1 is closed.")
     look(browser)
     with office.desk.store() as store:
-        frozen = store.closed()[0][1].hex()
+        frozen = store.closed_epochs()[0][1].hex()
     assert frozen in organiser.text("#done")
     assert organiser.offered() == ["open", "export", "download"]
     assert "cannot be called back" in organiser.does("export")

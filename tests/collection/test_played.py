@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphveil.collection.export.export import read_export
-from graphveil.collection.simulation.phones import commands_of, ring
+from graphveil.collection.simulation.phones import commands_of, run_phones
 from graphveil.collection.simulation.played import Cast, Client, play, served
 from graphveil.collection.task.declare import Prices
 from graphveil.collection.task.drafts import write_draft
@@ -112,4 +112,4 @@ def test_clients_that_cannot_play_are_refused() -> None:
 def test_phones_send_nothing_elsewhere_or_for_other_people(url: str, data: str, message: str, tmp_path: Path) -> None:
     desk = ready(tmp_path / "desk", subject=subject_of("social-81"), label="2")
     with served(desk) as own, pytest.raises(InputError, match=message):
-        ring(desk.folder, data, url or own, Cast(None, PYTHON, 0.2, 0.5), quiet)
+        run_phones(desk.folder, data, url or own, Cast(None, PYTHON, 0.2, 0.5), quiet)

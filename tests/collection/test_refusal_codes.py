@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from graphveil.collection.service.answers import LATER, STATUS
+from graphveil.collection.service.answers import RETRY_AFTER, STATUS
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 from graphveil.device.refusals import COLLECTOR, REFUSALS
 from graphveil.privacy.statement.codes import Entry
@@ -97,7 +97,7 @@ def test_the_standard_tells_of_every_answer() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", page("refused"), re.MULTILINE)
     assert {code: int(status) for code, status in rows} == dict(STATUS)
     later = page("refused").rpartition("After ")[2]
-    assert set(re.findall(r"`([a-z-]+)`", later)) == set(LATER)
+    assert set(re.findall(r"`([a-z-]+)`", later)) == set(RETRY_AFTER)
 
 
 # ---- the page of threats: each line names a test that is there, and every party that the design names is on it ----

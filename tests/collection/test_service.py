@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from graphveil.collection.service.answers import STATUS
-from graphveil.collection.service.intake import Group
+from graphveil.collection.service.intake import ReportWriter
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector, room_at
 from graphveil.collection.service.serving import Place, server_of
@@ -147,7 +147,7 @@ def test_strangers_cause_few_lines(running: Collection, caplog: pytest.LogCaptur
 
 def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_path: Path) -> None:
     has_room = [False]
-    with served(Collector(running.store, room=lambda: has_room[0])) as url:
+    with served(Collector(running.store, has_room=lambda: has_room[0])) as url:
         body = running.report(0, {}).to_bytes()
         status, content, headers = fetch(f"{url}/reports", body)
         assert (status, json.loads(content)["code"], headers["retry-after"]) == (507, "disk-full", "60")
@@ -186,16 +186,16 @@ def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
         return [str(report) for report in reports]
 
     async def asks() -> list[list[str] | None]:
-        group = Group(take, most=9_000)
-        first = asyncio.ensure_future(group.submit([0], 400))  # type: ignore[list-item]
+        writer = ReportWriter(take, most=9_000)
+        first = asyncio.ensure_future(writer.submit([0], 400))  # type: ignore[list-item]
         await asyncio.sleep(0.05)
-        later = [asyncio.ensure_future(group.submit([n] * 3, 1_200)) for n in (1, 2, 3)]  # type: ignore[list-item]
+        later = [asyncio.ensure_future(writer.submit([n] * 3, 1_200)) for n in (1, 2, 3)]  # type: ignore[list-item]
         await asyncio.sleep(0.05)
-        refused = await group.submit([4], 400)  # type: ignore[list-item]
+        refused = await writer.submit([4], 400)  # type: ignore[list-item]
         release.set()
         answers = [await task for task in (first, *later)]
-        await asyncio.to_thread(group.close)
-        return [*answers, refused, await group.submit([5], 400)]  # type: ignore[list-item]
+        await asyncio.to_thread(writer.close)
+        return [*answers, refused, await writer.submit([5], 400)]  # type: ignore[list-item]
 
     assert asyncio.run(asks()) == [["0"], ["1"] * 3, ["2"] * 3, ["3"] * 3, None, None]
     assert batches == [1, 9]
@@ -209,12 +209,12 @@ def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
         return ["accepted"] * len(reports)
 
     async def asks() -> None:
-        group = Group(take)
-        sent = [asyncio.ensure_future(group.submit([n] * 2, 9)) for n in range(3)]  # type: ignore[list-item]
+        writer = ReportWriter(take)
+        sent = [asyncio.ensure_future(writer.submit([n] * 2, 9)) for n in range(3)]  # type: ignore[list-item]
         done, _ = await asyncio.wait(sent, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
         stored.set()
         assert await asyncio.gather(*sent) == [["accepted"] * 2] * 3
-        await asyncio.to_thread(group.close)
+        await asyncio.to_thread(writer.close)
         assert not done, "answered while nothing was stored"
 
     asyncio.run(asks())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.service.limits import Rate
-from graphveil.collection.service.service import VISITS, Collector
+from graphveil.collection.service.service import VISIT_RATE, Collector
 from graphveil.collection.store.store import hashed
 from tests.collection.collections import begun, key, token, url_of
 from tests.collection.listening import served
@@ -71,6 +71,6 @@ def test_a_hundred_people_behind_one_address_see_the_page(tmp_path: Path) -> Non
         visit.joined()
         asks = [request.path for request in collection.recorder.seen if request.method == "GET"]
         assert {"/", "/task", "/opening", "/assets/person.js", "/assets/device.js"} <= set(asks)
-        assert len(asks) * CROWD <= VISITS.burst
+        assert len(asks) * CROWD <= VISIT_RATE.burst
         codes = statuses(collection.url.replace("localhost", "127.0.0.1"), asks * (CROWD - 1))
         assert set(codes) <= {200, 404} and "too-often" not in collection.store.refusals()

@@ -2,7 +2,7 @@
 
 organiser.key   signs; whoever has it can open epochs in the organiser's name
 task.json       the signed task
-collection.db   the database, where it is SQLite's        database    the address of any other
+collection.db   the database, if it is SQLite             database    the address of another database
 tokens.csv      enrols each person once                   admin-token opens the collector's administration
 """
 
@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.collection.service.tokens import in_order, links_at, replaced, write_tokens
+from graphveil.collection.service.tokens import in_order, links_at, replace_token, write_tokens
 from graphveil.collection.task.declare import new_key, read_key, signed_opening, signed_task
 from graphveil.collection.task.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
 from graphveil.device.people.people import ids_hash
@@ -35,7 +35,7 @@ KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
 )  # fmt: skip
 _PRIVATE = 0o600
 #: The names that the folder's own steps read and write, draft and SQLite's log included: nothing else may use them.
-OWN = {
+RESERVED_NAMES = {
     KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN, TASK, SCHEMA, IDS,
     *(f"{DATABASE}-{part}" for part in ("wal", "shm", "journal")),
 }  # fmt: skip
@@ -53,8 +53,8 @@ class Desk:
         """Sign the draft and begin the database; return folder, hash, signer and guarantee.
 
         Args:
-            key: of the organiser, where there is one already.
-            database: its address; None: SQLite in the folder.
+            key: file of the organiser's key, if there is one already.
+            database: address; None: SQLite in the folder.
 
         Raises:
             InputError: the draft lacks something, or was signed before.
@@ -64,18 +64,17 @@ class Desk:
             raise InputError(
                 f"{self.folder} holds a signed task", remedy="a task never changes: make another by `collect init`"
             )
-        facts, own = draft.facts(), self.folder / KEY
+        facts, key_file = draft.facts(), self.folder / KEY
         unfinished = self.folder / _UNFINISHED
         # The database first: where it cannot be opened, no key is left that never signed anything.
-        with refusals(str(self.folder)), self._opened(database or self._embedded()) as store:
-            signer = read_key(key or own) if key or own.exists() else new_key(own)
-            if key is not None and not own.exists():
+        with refusals(str(self.folder)), self._opened(database or self._sqlite_url()) as store:
+            signer = read_key(key or key_file) if key or key_file.exists() else new_key(key_file)
+            if key is not None and not key_file.exists():
                 # Every epoch is opened with this key.
-                write_bytes(own, key.read_bytes(), mode=_PRIVATE)
-            # An interrupted signing left it: nobody has seen that task, and the draft may have been edited since.
-            before = unfinished.read_bytes() if unfinished.exists() else None
-            if before is not None:
-                store.withdraw(before)
+                write_bytes(key_file, key.read_bytes(), mode=_PRIVATE)
+            # Left by an interrupted signing: nobody has seen that task, and the draft may have been edited since.
+            if unfinished.exists():
+                store.withdraw(unfinished.read_bytes())
             task = signed_task(facts, signer)
             # On disk before the database: after an interruption anywhere, signing again recognises its own task there.
             write_bytes(unfinished, task.data)
@@ -85,8 +84,8 @@ class Desk:
         # Last: a folder with this file has all that the other steps need.
         unfinished.rename(self.folder / SIGNED)
         sync_folder(self.folder)
-        facts_of_task = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
-        return {**facts_of_task, "guarantee": list(task.guarantee)}
+        signed = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
+        return {**signed, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
         """Give everybody a token; InputError where tokens were given out, or a file has other ids than the task.
@@ -107,11 +106,11 @@ class Desk:
             path = out or self.folder / TOKENS
             if out is not None and out.name != TOKENS:
                 self._require_free(out)
-            drawn = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
-            # The first is drawn here: a file that already exists is refused before the code below could remove it.
-            head = [next(drawn)]
+            written = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
+            # The first is written here: a file that already exists is refused before the code below could remove it.
+            first = next(written)
             try:
-                store.invite(chain(head, drawn))
+                store.invite(chain([first], written))
             except BaseException:
                 # Tokens that enrol nobody must not be handed out.
                 path.unlink()
@@ -133,7 +132,7 @@ class Desk:
             address = stored.decode() if url is None and stored is not None else url
             # Before the token is replaced: a mistyped address must not cost the person their old token.
             link = None if address is None else links_at(address, store.task().hash)
-            replacement = replaced(store, id)
+            replacement = replace_token(store, id)
         return replacement if link is None else {**replacement, "link": link(bytes.fromhex(replacement["token"]))}
 
     def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
@@ -144,7 +143,7 @@ class Desk:
             clock: seconds since 1970.
 
         Raises:
-            InputError: nobody has enrolled, the last epoch is still open, the key is another one, the task has closed,
+            InputError: nobody has enrolled, the last epoch is still open, another key signed the task, it has closed,
                 or the collection was scrubbed.
         """
         with self.store() as store:
@@ -152,7 +151,7 @@ class Desk:
             # Every device would refuse the opening, and the nonce would be spent.
             if signer.public_key().public_bytes_raw() != task.key:
                 raise InputError("the key is not the one that signed the task", where=str(key or self.folder / KEY))
-            # After it no device books a report, and no collector takes one.
+            # From then on no device books a report, and no collector takes one.
             if clock() >= task.closes:
                 raise InputError(
                     f"the task closed on {moment(task.closes)}",
@@ -187,10 +186,10 @@ class Desk:
             task = store.task()
             facts: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
             facts |= {"opens": task.opens, "closes": task.closes}
-            frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
+            frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed_epochs(), start=1)}
             status = store.status()
-            empty = store.empty(status["epoch"])
-            # As an export counts them: towards the least number.
+            empty = store.empty_count(status["epoch"])
+            # As an export counts reports towards the least number.
             counts = {"received": status["received"] - empty, "empty": empty}
             return {**facts, "least": task.least, **status, **counts, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
@@ -238,12 +237,12 @@ class Desk:
         # Checked first: opening a missing SQLite file would create it.
         if not (self.folder / SIGNED).is_file():
             raise unsigned(self.folder)
-        other = self.folder / ADDRESS
-        with self._opened(other.read_text() if other.is_file() else self._embedded()) as store:
+        address = self.folder / ADDRESS
+        with self._opened(address.read_text() if address.is_file() else self._sqlite_url()) as store:
             yield store
 
     def admin_token(self, store: Store) -> str | None:
-        """Make the administration's token once, store its hash and return it; None where it was made before."""
+        """Make the administration's token, store its hash and return the token; None if there is one already."""
         from graphveil.collection.store.store import hashed
 
         if store.setting("admin") is not None:
@@ -262,7 +261,7 @@ class Desk:
 
     def _require_free(self, out: Path) -> None:
         # In any case of letters: some disks do not distinguish them.
-        if out.name.casefold() in {*OWN, _UNFINISHED} and out.parent.resolve() == self.folder.resolve():
+        if out.name.casefold() in {*RESERVED_NAMES, _UNFINISHED} and out.parent.resolve() == self.folder.resolve():
             raise InputError(f"{out.name} is a name that the collection's folder uses itself", remedy="take another")
 
     def _keep_address(self, database: str | None) -> None:
@@ -274,7 +273,7 @@ class Desk:
             # It may hold a password.
             write_bytes(path, database.encode(), mode=_PRIVATE)
 
-    def _embedded(self) -> str:
+    def _sqlite_url(self) -> str:
         return f"sqlite:///{(self.folder / DATABASE).absolute()}"
 
     @contextmanager

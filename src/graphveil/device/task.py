@@ -111,6 +111,10 @@ class Task:
         return body_bits(self.fields)
 
     @property
+    def body_bytes(self) -> int:
+        return -(-self.bits // 8)
+
+    @property
     def epsilon(self) -> Fraction:
         """The epsilon of one report that answers every field."""
         return sum((field.epsilon for field in self.fields), Fraction(0))

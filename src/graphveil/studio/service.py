@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 
 import graphveil
 from graphveil.collection.service.pages import Asset
-from graphveil.collection.service.troubles import write_down
+from graphveil.collection.service.troubles import log_error
 from graphveil.errors import GraphveilError
 from graphveil.files.serial import json_safe, to_json
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
@@ -349,5 +349,5 @@ def refusal_of(error: Exception) -> Refusal:
         return Refusal("no-room", f"the studio's database cannot be written: {error}")
     if isinstance(error, OSError):
         return Refusal("no-room", f"the studio's folder cannot be written: {error.strerror or error}")
-    write_down(error)
+    log_error(error)
     return Refusal("fault", "an internal error: the studio's terminal says where")

@@ -53,7 +53,7 @@ def serve(
     from graphveil.studio.store import Store
 
     place.require_files()
-    if not place.here and place.certificate is None:
+    if not place.is_local and place.certificate is None:
         raise InputError(
             f"other machines would reach {place.host} without TLS",
             where="--host",

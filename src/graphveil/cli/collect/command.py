@@ -224,7 +224,7 @@ def serve(
     require_extra()
     address = Place(host, port, certificate, certificate_key, tuple(names or ()))
     # A warning only: behind a proxy that ends TLS this is right.
-    if not address.here and certificate is None:
+    if not address.is_local and certificate is None:
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
 
     def started(answer: dict[str, object]) -> None:
@@ -333,8 +333,8 @@ def phones(
     from graphveil.collection.desk import require_extra
 
     require_extra()
-    from graphveil.collection.simulation.phones import ring
+    from graphveil.collection.simulation.phones import run_phones
 
     with working() as progress:
-        answer = ring(folder, data, url, players.cast(None), progress, tokens)
+        answer = run_phones(folder, data, url, players.cast(None), progress, tokens)
     emit(answer, as_json=as_json, screen=lambda: described(answer))

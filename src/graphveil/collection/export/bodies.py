@@ -34,58 +34,58 @@ class Bodies:
         """Return bodies of the right length as bits.
 
         Args:
-            bodies: of ceil(task.bits / 8) bytes each.
+            bodies: of `task.body_bytes` each.
             numbers: int64 [n], of the senders.
         """
-        rows = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), -(-task.bits // 8))
+        rows = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), task.body_bytes)
         return cls(task, np.unpackbits(rows, axis=1), numbers)
 
-    def answered(self, place: int) -> BoolArray:
-        """Return who answered the field at a place of the task, [n]."""
-        return self.bits[:, self._start(place)].astype(np.bool_)
+    def answered(self, index: int) -> BoolArray:
+        """Return who answered a field of the task, by its index, [n]."""
+        return self.bits[:, self._start(index)].astype(np.bool_)
 
-    def answers(self, place: int) -> npt.NDArray[np.uint8]:
-        """Return everybody's bits of the field at a place of the task, uint8 [n, width]."""
-        first = self._start(place) + 1
-        return self.bits[:, first : first + self.task.fields[place].width]
+    def answers(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return everybody's bits of a field, by its index, uint8 [n, width]."""
+        first = self._start(index) + 1
+        return self.bits[:, first : first + self.task.fields[index].width]
 
-    def values(self, place: int) -> Numbers:
-        """Return everybody's answer of the field at a place, of at most 62 bits, as a number, int64 [n]."""
-        bits = self.answers(place)
-        worth: Numbers = bits @ (1 << np.arange(bits.shape[1] - 1, -1, -1, dtype=np.int64))
-        return worth
+    def values(self, index: int) -> Numbers:
+        """Return everybody's answer of a field of at most 62 bits, by its index, as a number, int64 [n]."""
+        bits = self.answers(index)
+        numbers: Numbers = bits @ (1 << np.arange(bits.shape[1] - 1, -1, -1, dtype=np.int64))
+        return numbers
 
-    def without(self, places: Sequence[int]) -> Bodies:
-        """Return the bodies as if nobody had answered the fields at some places of the task."""
-        if not places:
+    def without(self, indices: Sequence[int]) -> Bodies:
+        """Return the bodies as if nobody had answered the fields of some indices."""
+        if not indices:
             return self
         bits = self.bits.copy()
-        for place in places:
-            bits[:, self._start(place) : self._start(place + 1)] = 0
+        for index in indices:
+            bits[:, self._start(index) : self._start(index + 1)] = 0
         return replace(self, bits=bits)
 
     def possible(self) -> BoolArray:
         """Return which bodies a device can have sent, [n]."""
         # All bodies at once: one by one, they would cost more than everything else.
         possible: BoolArray = np.logical_not(self.bits[:, self.task.bits :].any(axis=1))
-        for place, field in enumerate(self.task.fields):
-            answered, bits = self.answered(place), self.answers(place)
-            possible = possible & np.where(answered, self._within(place, field), np.logical_not(bits.any(axis=1)))
+        for index, field in enumerate(self.task.fields):
+            answered, bits = self.answered(index), self.answers(index)
+            possible = possible & np.where(answered, self._within(index, field), np.logical_not(bits.any(axis=1)))
         return possible
 
-    def _within(self, place: int, field: Field) -> BoolArray:
+    def _within(self, index: int, field: Field) -> BoolArray:
         if isinstance(field, Label):
-            return self.values(place) < len(field.classes)
+            return self.values(index) < len(field.classes)
         if isinstance(field, Degree):
-            return self.values(place) <= field.highest - field.lowest
+            return self.values(index) <= field.highest - field.lowest
         if isinstance(field, Links):
             # A list may not name its sender nor, in mode "lower", anybody before them.
-            bits = self.answers(place).astype(np.bool_)
-            amiss = bits[np.arange(len(bits)), self.numbers]
+            bits = self.answers(index).astype(np.bool_)
+            is_wrong = bits[np.arange(len(bits)), self.numbers]
             if field.mode == "lower":
-                amiss = amiss | (bits & (np.arange(field.people) < self.numbers[:, None])).any(axis=1)
-            return np.asarray(~amiss, np.bool_)
+                is_wrong = is_wrong | (bits & (np.arange(field.people) < self.numbers[:, None])).any(axis=1)
+            return np.asarray(~is_wrong, np.bool_)
         return np.ones(len(self.bits), np.bool_)
 
-    def _start(self, place: int) -> int:
-        return sum(1 + field.width for field in self.task.fields[:place])
+    def _start(self, index: int) -> int:
+        return sum(1 + field.width for field in self.task.fields[:index])

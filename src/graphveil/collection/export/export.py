@@ -54,7 +54,7 @@ class Collected:
         last: everybody's last report.
         nonces: of each epoch, by which coordinates were assigned.
         bodies: the same as bits; a field that fewer people answered than the task's least number counts as unanswered.
-        times: int32 [n, fields], in how many epochs they answered each field.
+        times: int32 [n, fields], in how many epochs each person answered each field.
         facts: of `collection.json`.
     """
 
@@ -77,12 +77,12 @@ class Collected:
 
         Args:
             field: the features.
-            rows: places of bodies.
+            rows: indices of bodies.
         """
         columns = np.empty((len(rows), field.sampled), np.int32)
-        for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
-            # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
-            columns[place] = field.coordinates(self.task.person(int(number), self.nonces[int(epoch) - 1]))
+        for row, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
+            # By the nonce of the epoch in which they joined: a later one would read their bits as other columns'.
+            columns[row] = field.coordinates(self.task.person(int(number), self.nonces[int(epoch) - 1]))
         return columns
 
 
@@ -97,7 +97,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty", remedy="take another folder")
-    task, closed = store.task(), store.closed()
+    task, closed = store.task(), store.closed_epochs()
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
     last, leaves = store.frozen()
@@ -143,7 +143,7 @@ def _times_of(numbers: Numbers, leaves: frozen.Leaves) -> Times:
 
 def _answer_flags(task: Task, last: frozen.Last) -> frozen.Bytes:
     # From the flags' own bytes: as bits, a body is eight times as long.
-    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in frozen.flag_places(task)], axis=1)
+    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in frozen.flag_offsets(task)], axis=1)
 
 
 def _by_kind(task: Task, counts: npt.NDArray[Any]) -> dict[str, int]:
@@ -155,8 +155,8 @@ def _private(path: Path) -> BinaryIO:
 
 
 def read_export(folder: Path) -> Collected:
-    """Return an exported collection, each report checked against the hash of its epoch, which is the organiser's word:
-    compare it with `graphveil collect status`. Raises DataError: a file is missing or damaged, or does not match the
+    """Return an exported collection, each report checked against the hash of its epoch. The export holds these hashes:
+    compare them with `graphveil collect status`. Raises DataError: a file is missing or damaged, or does not match the
     task or a hash.
     """
     missing = [name for name in FILES if not (folder / name).is_file()]
@@ -184,7 +184,7 @@ def read_export(folder: Path) -> Collected:
     with _reading(folder / "collection.json"):
         _require_facts(facts, task, last, times)
     bodies = bodies.without(
-        [place for place, field in enumerate(task.fields) if 0 < facts["answered_each"][field.kind] < task.least]
+        [index for index, field in enumerate(task.fields) if 0 < facts["answered_each"][field.kind] < task.least]
     )
     return Collected(task, ids, last, bodies, tuple(nonce for nonce, _ in epochs), times, facts)
 
@@ -211,14 +211,14 @@ def _require(holds: bool, what: str) -> None:
 
 
 def _arrays(path: Path, task: Task) -> tuple[frozen.Last, frozen.Leaves]:
-    # Nothing in it is compressed: a compressed file could unpack to any size.
-    *parts, leaf_epochs, rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
-    last, leaves = frozen.Last(*parts), frozen.Leaves(leaf_epochs, rows)
-    people, width = len(last.numbers), -(-task.bits // 8)
+    # At most its own size: nothing in it is compressed, and a compressed file could unpack to any size.
+    *columns, leaf_epochs, leaf_rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
+    last, leaves = frozen.Last(*columns), frozen.Leaves(leaf_epochs, leaf_rows)
+    people = len(last.numbers)
     shapes: list[tuple[npt.NDArray[Any], type, tuple[int, ...]]] = [
         *((column, np.int64, (people,)) for column in (last.numbers, last.epochs, last.joined)),
         (last.salts, np.uint8, (people, frozen.SHORT)),
-        (last.bodies, np.uint8, (people, width)),
+        (last.bodies, np.uint8, (people, task.body_bytes)),
         (leaves.epochs, np.int64, (len(leaves.leaves),)),
         (leaves.leaves, np.uint8, (len(leaves.leaves), frozen.leaf_size(task))),
     ]
@@ -235,9 +235,9 @@ def _require_frozen(task: Task, epochs: Epochs, last: frozen.Last, leaves: froze
     _require(bool((leaves.flags <= 1).all() and (leaves.numbers >= 0).all()), "holds leaves that no collector makes")
     _require(bool(np.isin(leaves.epochs, np.arange(1, len(epochs) + 1)).all()), "holds reports of no closed epoch")
     for epoch, (nonce, digest) in enumerate(epochs, start=1):
-        mine = leaves.leaves[leaves.epochs == epoch].tobytes()
+        rows = leaves.leaves[leaves.epochs == epoch].tobytes()
         _require(
-            frozen.epoch_hash(task, epoch, nonce, [mine]) == digest,
+            frozen.epoch_hash(task, epoch, nonce, [rows]) == digest,
             f"holds others than the frozen reports of epoch {epoch}",
         )
     # By number and epoch, so that each person's last report comes right before the next person's.
@@ -247,29 +247,29 @@ def _require_frozen(task: Task, epochs: Epochs, last: frozen.Last, leaves: froze
     same = np.array_equal(last.numbers, leaves.numbers[ends]) and np.array_equal(last.epochs, leaves.epochs[ends])
     _require(same, "does not hold everybody's last report")
     _require(bool((last.joined >= 1).all() and (last.joined <= last.epochs).all()), "holds reports of later people")
-    places = frozen.flag_places(task)
+    offsets = frozen.flag_offsets(task)
     rows = zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True)
     for number, joined, salt, row, leaf in rows:
         body = row.tobytes()
-        mine = frozen.leaf_of(
-            int(number), frozen.flags_of(body, places), frozen.seal_of(salt.tobytes(), int(joined), body)
+        expected = frozen.leaf_of(
+            int(number), frozen.flags_of(body, offsets), frozen.seal_of(salt.tobytes(), int(joined), body)
         )
-        _require(mine == leaf.tobytes(), "holds a report that was not sent so")
+        _require(expected == leaf.tobytes(), "holds a report that was not sent so")
 
 
 def _require_facts(facts: Mapping[str, Any], task: Task, last: frozen.Last, times: Times) -> None:
     """Refuse a description that does not match the reports."""
-    flags, enrolled, most = _answer_flags(task, last), facts["enrolled"], facts["most_links"]
+    flags, enrolled, most_links = _answer_flags(task, last), facts["enrolled"], facts["most_links"]
     answered = int(flags.any(axis=1).sum())
     _require(
         answered >= task.least, f"holds answers of {count_of(answered, 'person')}; the task says {task.least} or more"
     )
-    counted = {
+    counts = {
         "people": task.people,
         "answered": answered,
         "answered_each": _by_kind(task, flags.sum(axis=0)),
         "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
     }
-    _require({name: facts[name] for name in counted} == counted, "counts other reports")
+    _require({name: facts[name] for name in counts} == counts, "counts other reports")
     _require(type(enrolled) is int and len(flags) <= enrolled <= task.people, "counts other people as enrolled")
-    _require(most is None or (type(most) is int and most >= 1), "names no number of links")
+    _require(most_links is None or (type(most_links) is int and most_links >= 1), "names no number of links")

@@ -52,8 +52,8 @@ def above(counts: Counts, trials: Counts | int, chance: float) -> Chances:
 
     Args:
         counts: of ones.
-        trials: of as many answers.
-        chance: the largest that one of them is 1.
+        trials: the number of answers.
+        chance: the largest probability that one of them is 1.
     """
     chances: Chances = stats.binom.sf(np.asarray(counts) - 1, trials, chance)
     return chances
@@ -64,8 +64,8 @@ def below(counts: Counts, trials: Counts | int, chance: float) -> Chances:
 
     Args:
         counts: of ones.
-        trials: of as many answers.
-        chance: the least that one of them is 1.
+        trials: the number of answers.
+        chance: the least probability that one of them is 1.
     """
     chances: Chances = stats.binom.cdf(counts, trials, chance)
     return chances
@@ -118,7 +118,7 @@ def degree_rate(digits: Sequence[int], overflow: int) -> float:
         digits, overflow: of the task.
     """
     # Independent digits, each no likelier to be 1 than in a geometric number: so their sum is no larger than one.
-    logs = [np.log(float(digit) / float(DIGIT - digit)) / 2.0**place for place, digit in enumerate(digits)]
+    logs = [np.log(float(digit) / float(DIGIT - digit)) / 2.0**index for index, digit in enumerate(digits)]
     return float(np.exp(max([*logs, np.log(float(overflow) / float(DIGIT)) / 2.0 ** len(digits)])))
 
 
@@ -128,7 +128,7 @@ def copies(people: int, sizes: Counts, equal: Chances) -> Chances:
     Args:
         people: n.
         sizes: of groups, from 2.
-        equal: the logarithm of the largest probability that given ones are equal.
+        equal: the logarithm of the largest probability that the reports of a given group are equal.
     """
     ways = special.gammaln(people + 1) - special.gammaln(sizes + 1) - special.gammaln(people - sizes + 1)
     # A share 1 / size^2 for groups of each size: from 2 on these sum to less than 1.

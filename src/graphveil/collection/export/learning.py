@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,8 +47,8 @@ from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.runtime.words import count_of
 
-#: Options that the task fixes.
-_OF_TASK = (
+#: Settings that the task fixes.
+_FIXED_BY_TASK = (
     *("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "degree_share", "mechanism", "delta", "sampled"),
     "queries",
 )
@@ -67,7 +67,7 @@ _NEEDS = {
 }
 #: Labels below which one of training, validation and test has none.
 _FEWEST = 4
-#: The width from which on an accuracy's interval says next to nothing.
+#: From this width on, the interval of an accuracy says next to nothing.
 _WIDE = 0.5
 
 _TIMES = {1: "once", 2: "twice"}
@@ -75,7 +75,7 @@ _TIMES = {1: "once", 2: "twice"}
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often a run is repeated, each time with another split of the same reports, and how."""
+    """How a run is repeated: each time with another split of the same reports."""
 
     repeats: int = 1
     seed: int = 0
@@ -118,10 +118,9 @@ def collected_graph(received: Received, edges: np.ndarray | None = None) -> Grap
     edges = np.empty((2, 0), np.int64) if edges is None else edges
     labels = torch.from_numpy(received.labels())
     parts = {"edge_index": torch.from_numpy(edges), "num_nodes": received.people, "y": labels}
-    # No x: so no method can read features by mistake.
+    # Without x, so that no method can read features by mistake.
     graph: Any = PlainGraph({**parts, "schema": received.schema, "ids": np.array(received.collected.ids)})
-    whole: Graph = graph
-    return whole
+    return cast("Graph", graph)
 
 
 def learn(
@@ -140,30 +139,29 @@ def learn(
     Args:
         graph: see `collected_graph`.
         settings: of the method, without its budgets, which are the task's.
-        notes: further notes for the result.
+        notes: further ones, for the result.
         progress: called after every epoch of training.
         engine: processes blocks of people before the training.
 
     Raises:
         InputError: for a method that does not read what was collected, or budgets beside those of the task.
     """
-    chosen = _settings(name, received, settings)
+    all_settings = _settings(name, received, settings)
     if keeps_apart(repetition.split):
         raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
     labelled = int(np.count_nonzero(received.labels() >= 0))
     if labelled < _FEWEST:
-        what, allowed = (
-            f"{count_of(labelled, 'person')} sent a label",
-            f"at least {_FEWEST}: half train, a quarter validate",
-        )
         raise InputError(
-            what, where=received.schema.name, allowed=allowed, remedy="export again when more have answered"
+            f"{count_of(labelled, 'person')} sent a label",
+            where=received.schema.name,
+            allowed=f"at least {_FEWEST}: half train, a quarter validate",
+            remedy="export again when more have answered",
         )
-    choice = advised(name, chosen, len(received.schema.classes))
+    choice = advised(name, all_settings, len(received.schema.classes))
     family = choice.method.load_family()
     start = time.perf_counter()
     runs = [
-        _run(name, chosen, received, graph, repetition, number, progress=progress, engine=engine)
+        _run(name, all_settings, received, graph, repetition, number, progress=progress, engine=engine)
         for number in range(repetition.repeats)
     ]
     first = runs[0].method
@@ -171,9 +169,9 @@ def learn(
     scores = _scores(name, agreed, channel)
     first.lift = scores.lift
     participation_notes = (participation(received), *repeated_answers(received), *left_out(received))
-    # What was used of all that people sent: figures alone would not tell.
-    used = family.notes(first, graph, choice.settings, controlled=False)
-    accuracy_notes = (*_vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, channel))
+    # Which of the reports were used: figures alone would not say.
+    usage_notes = family.notes(first, graph, choice.settings, controlled=False)
+    accuracy_notes = (*_vagueness(scores.accuracy, len(agreed[0][name])), *beyond(agreed, channel))
     return Result(
         method=name,
         built=choice.method.name,
@@ -184,7 +182,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([run.seconds for run in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in run.method.history) for run in runs),
         model=first,
-        notes=(ESTIMATED, *participation_notes, *used, *accuracy_notes, *notes),
+        notes=(ESTIMATED, *participation_notes, *usage_notes, *accuracy_notes, *notes),
     )
 
 
@@ -199,7 +197,7 @@ class _Run:
 
 def _run(
     name: str,
-    chosen: Mapping[str, Any],
+    settings: Mapping[str, Any],
     received: Received,
     graph: Graph,
     repetition: Repetition,
@@ -208,18 +206,20 @@ def _run(
     progress: ProgressCallback | None,
     engine: Engine,
 ) -> _Run:
-    # Another split of the same reports: nobody reports again, so each repeat accounts for one collection.
+    # Another split of the same reports: nobody reports again, so a repeat costs no more privacy.
     seed = repetition.seed + number
     nodes = split_of(graph, repetition.split, seed)
-    method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
-    began = time.perf_counter()
-    staged = _staged(progress, f"{name} {number + 1}/{repetition.repeats}")
+    method = build_method(name, settings, len(received.schema.classes), seed=seed, device=repetition.device)
+    start = time.perf_counter()
+    stage_progress = _stage_progress(progress, f"{name} {number + 1}/{repetition.repeats}")
     if reads_lists(name):
         mechanism = WITH_DEGREES.get(name, "lists")
-        method.fit_reports(received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=staged)
+        method.fit_reports(
+            received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=stage_progress
+        )
     else:
-        method.fit_reports(received.reports(nodes), topology_of(graph), progress=staged, engine=engine)
-    seconds = time.perf_counter() - began
+        method.fit_reports(received.reports(nodes), topology_of(graph), progress=stage_progress, engine=engine)
+    seconds = time.perf_counter() - start
     agreed = {name: hits(method.predict_proba(), graph, nodes)}
     if repetition.controls:
         family = find_method(name).load_family()
@@ -247,7 +247,7 @@ def left_out(received: Received) -> tuple[str, ...]:
     return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
 
 
-def _vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
+def _vagueness(accuracy: Interval, held_out: int) -> tuple[str, ...]:
     """Return a sentence on an accuracy whose interval is too wide to say anything, if it is."""
     if accuracy.high - accuracy.low < _WIDE:
         return ()
@@ -274,28 +274,28 @@ def beyond(runs: Sequence[Mapping[str, np.ndarray]], channel: Channel) -> tuple[
 def repeated_answers(received: Received) -> tuple[str, ...]:
     """Return a sentence on how often people answered and how that is priced, where some answered more than once."""
     times_answered = received.times_answered()
-    if all(often == 1 for counts in times_answered.values() for often in counts):
+    if all(times == 1 for counts in times_answered.values() for times in counts):
         return ()
-    each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times_answered.items() if counts)
+    each = "; ".join(f"{kind}: {_times_in_words(counts)}" for kind, counts in times_answered.items() if counts)
     return (
         f"people answered in several epochs ({each}). Every answer is priced as a changed value, because a server "
-        f"cannot tell; a person whose value stayed the same has paid once{_of_one(received)}",
+        f"cannot tell; a person whose value stayed the same has paid once{_most_of_one_person(received)}",
     )
 
 
-def _of_one(received: Received) -> str:
+def _most_of_one_person(received: Received) -> str:
     """Return the most that one person can have paid, where it is less than the sum of each field's largest price."""
     most, paid = received.most_of_one(), received.paid().times
     fields = received.collected.task.fields
-    apart = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
-    if most is None or most >= apart:
+    total = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
+    if most is None or most >= total:
         return ""
-    note = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(apart))}"
+    note = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(total))}"
     return f"; {note}: no single person has paid more than {decimal(most)}"
 
 
-def _often(counts: Mapping[int, int]) -> str:
-    return ", ".join(f"{people:,} {_TIMES.get(often, f'{often} times')}" for often, people in counts.items())
+def _times_in_words(counts: Mapping[int, int]) -> str:
+    return ", ".join(f"{people:,} {_TIMES.get(times, f'{times} times')}" for times, people in counts.items())
 
 
 def estimated(agreement: Interval, channel: Channel, *, difference: bool = False) -> Interval:
@@ -306,48 +306,48 @@ def estimated(agreement: Interval, channel: Channel, *, difference: bool = False
     """
     start, least = (0.0, -1.0) if difference else (channel.flip, 0.0)
 
-    # Only chance leads beyond the ends: cutting a figure never takes it further from the truth.
-    def true(share: float) -> float:
+    # The truth lies within the ends, so cutting a figure never takes it further away.
+    def accuracy(share: float) -> float:
         return min(max((share - start) / channel.lean, least), 1.0)
 
     return Interval(
-        true(agreement.mean),
-        true(agreement.low),
-        true(agreement.high),
-        tuple(map(true, agreement.runs)),
+        accuracy(agreement.mean),
+        accuracy(agreement.low),
+        accuracy(agreement.high),
+        tuple(map(accuracy, agreement.runs)),
         agreement.kind,
     )
 
 
 def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], channel: Channel) -> Scores:
     rows = {label: [run[label] for run in runs] for label in runs[0]}
-    every = {label: estimated(interval(agreed), channel) for label, agreed in rows.items()}
-    controls = {label: score for label, score in every.items() if label != name}
+    scores = {label: estimated(interval(agreed), channel) for label, agreed in rows.items()}
+    controls = {label: score for label, score in scores.items() if label != name}
     best, lift = max(controls, key=lambda label: controls[label].mean) if controls else None, None
     if best is not None:
-        # Paired: the same reports judged both, so their noise cancels where the predictions agree.
-        pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
-        lift = estimated(interval(pairs, difference=True), channel, difference=True)
-    return Scores(every[name], controls, None, best, lift)
+        # Paired: both were compared with the same reports, whose noise cancels where the predictions agree.
+        differences = [own - control for own, control in zip(rows[name], rows[best], strict=True)]
+        lift = estimated(interval(differences, difference=True), channel, difference=True)
+    return Scores(scores[name], controls, None, best, lift)
 
 
 def require_able(name: str, received: Received) -> None:
     """Raise InputError for a method that does not read exactly the fields of the task, with those that do.
 
     Args:
-        received: the reports.
+        name: of the method.
     """
     field_kinds = [field.kind for field in received.collected.task.fields]
     kinds = set(field_kinds)
     lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
     methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
-    # A field that was sent and is not read was sent all the same: the method's guarantee would leave it out.
+    # People sent the fields that a method does not read, too: its guarantee would leave them out.
     if name not in able or kinds - set(methods):
-        raise InputError(_unable(name, field_kinds), where=received.schema.name, allowed=", ".join(able))
+        raise InputError(_inability(name, field_kinds), where=received.schema.name, allowed=", ".join(able))
 
 
-def _unable(name: str, field_kinds: Sequence[str]) -> str:
+def _inability(name: str, field_kinds: Sequence[str]) -> str:
     """Return why a method does not train on these fields: one that it needs is missing, or it does not read all."""
     needs = _NEEDS.get(name)
     if needs is None:
@@ -371,7 +371,9 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
         budgets |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
         budgets |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
     # The file of an earlier run may repeat the task's budgets.
-    conflicts = [key for key in _OF_TASK if key in settings and (key not in budgets or settings[key] != budgets[key])]
+    conflicts = [
+        key for key in _FIXED_BY_TASK if key in settings and (key not in budgets or settings[key] != budgets[key])
+    ]
     if conflicts:
         raise InputError(
             f"{', '.join(conflicts)} beside a collection", where=name, remedy="leave it out: the task says it"
@@ -384,7 +386,7 @@ def reads_lists(name: str) -> bool:
     return name in WITH_LISTS or name in WITH_DEGREES
 
 
-def _staged(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+def _stage_progress(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
     if progress is None:
         return None
     report = progress

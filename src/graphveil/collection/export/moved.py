@@ -152,13 +152,13 @@ def of_targets(
     """
     sent = np.flatnonzero(labels >= 0)
     # Seeded by public numbers only: the placings do not depend on the reports.
-    draws, most = np.random.default_rng([len(labels), 0xF4]), 0.0
+    draws, largest = np.random.default_rng([len(labels), 0xF4]), 0.0
     for _ in range(PLACINGS // _TOGETHER):
         forgers = np.zeros((len(labels), _TOGETHER), np.bool_)
-        for place in range(_TOGETHER):
-            forgers[draws.choice(sent, math.ceil(share * len(sent)), replace=False), place] = True
-        most = max(most, float(may_change(spread, labels, classes, hops, forgers)[sent].mean(axis=0).max()))
-    return Bound("labels that a network is trained on", 100 * most, "percent (forgers at random places)")
+        for placing in range(_TOGETHER):
+            forgers[draws.choice(sent, math.ceil(share * len(sent)), replace=False), placing] = True
+        largest = max(largest, float(may_change(spread, labels, classes, hops, forgers)[sent].mean(axis=0).max()))
+    return Bound("labels that a network is trained on", 100 * largest, "percent (forgers at random places)")
 
 
 def sentence_of(movements: tuple[Bound, ...]) -> str:

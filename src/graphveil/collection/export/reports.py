@@ -66,29 +66,27 @@ class Received:
             raise InputError("the task asks for no label", where=task.name, remedy="train on a task that does")
         links = self._field_of(Links)
         private = ("features", "labels") if links is None else ("features", "labels", "edges")
-        directed = links is not None and links[1].mode == "directed"
-        columns = (1, 0.0, 1.0) if features is None else (len(features[1].names), features[1].low, features[1].high)
+        directed = links is not None and links.mode == "directed"
+        columns = (1, 0.0, 1.0) if features is None else (len(features.names), features.low, features.high)
         source = f"task {task.hash.hex()}"
-        return GraphSchema(task.name, *columns, label[1].classes, directed, private, source)
+        return GraphSchema(task.name, *columns, label.classes, directed, private, source)
 
     def privacy(self) -> LocalPrivacy:
         """The budgets of features and labels; DataError where our mechanisms' whole numbers are not the task's."""
         schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
-        epsilon_x = None if features is None else below(features[1].epsilon)
-        privacy = LocalPrivacy(epsilon_x, below(label[1].epsilon))
+        epsilon_x = None if features is None else below(features.epsilon)
+        privacy = LocalPrivacy(epsilon_x, below(label.epsilon))
         if features is not None:
-            usual: Any = privacy.features(schema)
+            default: Any = privacy.features(schema)
             # Set only where it is not the default: most tasks use the best number.
-            privacy = replace(
-                privacy, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled
-            )
+            privacy = replace(privacy, sampled=None if default.coordinates == features.sampled else features.sampled)
         ours = [privacy.labels(len(schema.classes)).share]  # type: ignore[union-attr]
-        theirs = [label[1].share]
+        theirs = [label.share]
         if features is not None:
             bits: Any = privacy.features(schema)
             ours += [bits.coordinates, bits.law.low]
-            theirs += [features[1].sampled, features[1].threshold]
+            theirs += [features.sampled, features.threshold]
         self._require_law(ours, theirs)
         return privacy
 
@@ -101,40 +99,40 @@ class Received:
         links, degree = self._field_of(Links), self._field_of(Degree)
         if links is None:
             raise InputError("the task asks for no lists", where=self.schema.name)
-        field, epsilon = links[1], below(links[1].epsilon)
-        ours = AdjacencyRR(epsilon=epsilon, nodes=self.people, mode=field.mode)
-        self._require_law([ours.threshold], [field.threshold])
+        epsilon = below(links.epsilon)
+        ours = AdjacencyRR(epsilon=epsilon, nodes=self.people, mode=links.mode)
+        self._require_law([ours.threshold], [links.threshold])
         if mechanism == "lists":
-            return LinkPrivacy(epsilon, field.mode)
-        if degree is None or degree[1].mode != field.mode:
+            return LinkPrivacy(epsilon, links.mode)
+        if degree is None or degree.mode != links.mode:
             raise InputError("the task asks for no degree of these lists", where=self.schema.name)
-        counts = NoisyDegree(epsilon=below(degree[1].epsilon), nodes=self.people, mode=field.mode)
+        counts = NoisyDegree(epsilon=below(degree.epsilon), nodes=self.people, mode=links.mode)
         digits, overflow = counts.thresholds
-        theirs = [*degree[1].digits, degree[1].overflow, degree[1].lowest, degree[1].highest]
+        theirs = [*degree.digits, degree.overflow, degree.lowest, degree.highest]
         self._require_law([*digits, overflow, *counts.ends], theirs)
         share = counts.epsilon / (epsilon + counts.epsilon)
         total = max(epsilon / (1 - share), counts.epsilon / share)
         # Never below what devices have paid: a product of floats may fall short of its exact value.
         while total * share < counts.epsilon or total * (1 - share) < epsilon:
             total = math.nextafter(total, math.inf)
-        return LinkPrivacy(total, field.mode, mechanism, share)
+        return LinkPrivacy(total, links.mode, mechanism, share)
 
     def answered(self) -> Mapping[str, BoolArray]:
         """Return who answered each field [n], by its kind."""
         bodies = self.collected.bodies
         masks = {}
-        for place, field in enumerate(self.collected.task.fields):
+        for index, field in enumerate(self.collected.task.fields):
             masks[field.kind] = np.zeros(self.people, np.bool_)
-            masks[field.kind][bodies.numbers[bodies.answered(place)]] = True
+            masks[field.kind][bodies.numbers[bodies.answered(index)]] = True
         return masks
 
     def paid(self) -> Paid:
         """Return the most that devices have paid, see `methods.base.people.account`."""
         task, times = self.collected.task, self.collected.times
         units: dict[str, int] = {}
-        for place, field in enumerate(task.fields):
+        for index, field in enumerate(task.fields):
             unit = UNITS[field.kind]
-            units[unit] = max(units.get(unit, 1), int(_draws(field, times[:, place]).max(initial=1)))
+            units[unit] = max(units.get(unit, 1), int(_draws(field, times[:, index]).max(initial=1)))
         return Paid(task.hash.hex(), units)
 
     def most_of_one(self) -> Fraction | None:
@@ -146,16 +144,16 @@ class Received:
             return None
         # In billionths, as devices book them: whole numbers add up exactly.
         nano = np.zeros(len(times), np.int64)
-        for place, field in enumerate(task.fields):
-            nano += _draws(field, times[:, place]).astype(np.int64) * int(field.epsilon * NANO)
+        for index, field in enumerate(task.fields):
+            nano += _draws(field, times[:, index]).astype(np.int64) * int(field.epsilon * NANO)
         return Fraction(int(nano.max(initial=0)), NANO)
 
     def times_answered(self) -> Mapping[str, Mapping[int, int]]:
         """Return for each field how many people answered it once, twice and so on."""
         counts = {}
-        for place, field in enumerate(self.collected.task.fields):
-            often, people = np.unique(self.collected.times[:, place], return_counts=True)
-            counts[field.kind] = {int(k): int(count) for k, count in zip(often, people, strict=True) if k}
+        for index, field in enumerate(self.collected.task.fields):
+            times, people = np.unique(self.collected.times[:, index], return_counts=True)
+            counts[field.kind] = {int(k): int(count) for k, count in zip(times, people, strict=True) if k}
         return counts
 
     def labels(self) -> npt.NDArray[np.int64]:
@@ -163,8 +161,9 @@ class Received:
         bodies, label = self.collected.bodies, self._field_of(Label)
         labels = np.full(self.people, -1, np.int64)
         if label is not None:
-            is_sent = bodies.answered(label[0])
-            labels[bodies.numbers[is_sent]] = bodies.values(label[0])[is_sent]
+            index = self._index_of(label)
+            is_sent = bodies.answered(index)
+            labels[bodies.numbers[is_sent]] = bodies.values(index)[is_sent]
         return labels
 
     def features(self) -> MultiBitReports | Answers | None:
@@ -172,40 +171,36 @@ class Received:
         features = self._field_of(Features)
         if features is None:
             return None
-        place, field = features
-        bodies = self.collected.bodies
-        rows = np.flatnonzero(bodies.answered(place))
-        # Rows of reports carry no number: only their order says whose they are.
-        rows = rows[np.argsort(bodies.numbers[rows])]
-        bits = np.ascontiguousarray(bodies.answers(place)[rows])
-        reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, rows)), torch.from_numpy(bits))
+        rows, index = self._rows_of(features), self._index_of(features)
+        bits = np.ascontiguousarray(self.collected.bodies.answers(index)[rows])
+        reports = MultiBitReports(torch.from_numpy(self.collected.columns(features, rows)), torch.from_numpy(bits))
         if len(rows) == self.people:
             return reports
-        return Answers(torch.from_numpy(self.answered()[field.kind]), reports)
+        return Answers(torch.from_numpy(self.answered()[features.kind]), reports)
 
     def lists(self) -> tuple[EdgeReports, BoolArray]:
         """Return everybody's list, empty where none was sent, and who sent one [n]."""
         bodies, links = self.collected.bodies, self._field_of(Links)
-        heard, lengths = np.zeros(self.people, np.bool_), np.zeros(self.people + 1, np.int64)
+        has_sent, lengths = np.zeros(self.people, np.bool_), np.zeros(self.people + 1, np.int64)
         named = np.empty(0, np.int64)
         if links is not None:
-            rows = np.flatnonzero(bodies.answered(links[0]))
-            rows = rows[np.argsort(bodies.numbers[rows])]
-            heard[bodies.numbers[rows]] = True
-            list_rows, named = bodies.answers(links[0])[rows].nonzero()
+            rows = self._rows_of(links)
+            has_sent[bodies.numbers[rows]] = True
+            list_rows, named = bodies.answers(self._index_of(links))[rows].nonzero()
             lengths[1:] = np.bincount(bodies.numbers[rows][list_rows], minlength=self.people)
         columns = torch.from_numpy(named.astype(np.int32))
-        return EdgeReports(torch.from_numpy(lengths.cumsum()), columns), heard
+        return EdgeReports(torch.from_numpy(lengths.cumsum()), columns), has_sent
 
     def degrees(self) -> tuple[DegreeReports, BoolArray]:
         """Return everybody's noisy degree, 0 where none was sent, and who sent one [n]."""
         bodies, degree = self.collected.bodies, self._field_of(Degree)
-        levels, heard = np.zeros(self.people, np.int32), np.zeros(self.people, np.bool_)
+        levels, has_sent = np.zeros(self.people, np.int32), np.zeros(self.people, np.bool_)
         if degree is not None:
-            is_sent = bodies.answered(degree[0])
-            heard[bodies.numbers[is_sent]] = True
-            levels[bodies.numbers[is_sent]] = bodies.values(degree[0])[is_sent] + degree[1].lowest
-        return DegreeReports(torch.from_numpy(levels)), heard
+            index = self._index_of(degree)
+            is_sent = bodies.answered(index)
+            has_sent[bodies.numbers[is_sent]] = True
+            levels[bodies.numbers[is_sent]] = bodies.values(index)[is_sent] + degree.lowest
+        return DegreeReports(torch.from_numpy(levels)), has_sent
 
     def link_reports(self, split: Split, people: str, mechanism: str = "lists", *, seed: int = 0) -> LinkReports:
         """Return the reports for methods on private lists.
@@ -216,27 +211,29 @@ class Received:
             mechanism: as `links_privacy`.
             seed: of the thinning of "degree-preserving", which is no privacy noise.
         """
-        lists, heard = self.lists()
+        lists, has_sent = self.lists()
         privacy = self.links_privacy(mechanism)
-        sent: dict[str, Any] = {"lists": lists}
+        parts: dict[str, Any] = {"lists": lists}
         if mechanism != "lists":
-            degrees, counted = self.degrees()
-            heard = heard & counted  # both or neither: one of them alone has no law here
-            sent = {"degrees": degrees, "lists": of_heard(lists, torch.from_numpy(heard))}
+            degrees, has_degree = self.degrees()
+            has_sent = has_sent & has_degree  # both or neither: one of them alone has no law here
+            parts = {"degrees": degrees, "lists": of_heard(lists, torch.from_numpy(has_sent))}
         if mechanism == "degree-preserving":
             whole = privacy.parts(self.schema, self.people)["lists"]
-            thinned = whole.thinned(sent["degrees"], sent["lists"], randomness=SeededRandomness(seed))
-            sent = {"lists": thinned}
-        mask = None if heard.all() else torch.from_numpy(heard)
-        return LinkReports(self.reports(split), sent, None, privacy, people, mask)
+            thinned = whole.thinned(parts["degrees"], parts["lists"], randomness=SeededRandomness(seed))
+            parts = {"lists": thinned}
+        mask = None if has_sent.all() else torch.from_numpy(has_sent)
+        return LinkReports(self.reports(split), parts, None, privacy, people, mask)
 
     def reports(self, split: Split) -> LocalReports:
         """Return the reports for methods on a public topology; of labels, those the split trains and validates on."""
         labels = torch.from_numpy(self.labels())
         train, val = split.train & (labels >= 0), split.val & (labels >= 0)
-        sent = torch.where(train | val, labels, -1)
+        read_labels = torch.where(train | val, labels, -1)
         ids = np.array(self.collected.ids)
-        return LocalReports(self.features(), sent, train, val, self.schema, self.privacy(), ids=ids, paid=self.paid())
+        return LocalReports(
+            self.features(), read_labels, train, val, self.schema, self.privacy(), ids=ids, paid=self.paid()
+        )
 
     def _require_law(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
         """Refuse a task whose whole numbers differ from those of our mechanisms."""
@@ -247,10 +244,18 @@ class Received:
                 allowed="tasks that `graphveil collect init` declares",
             )
 
-    def _field_of(self, kind: type[Kind]) -> tuple[int, Kind] | None:
-        """Return a field with its place in the task, or None where the task does not ask for it."""
-        matches = ((place, field) for place, field in enumerate(self.collected.task.fields) if isinstance(field, kind))
-        return next(matches, None)
+    def _field_of(self, kind: type[Kind]) -> Kind | None:
+        """Return the field of a kind, or None where the task does not ask for it."""
+        return next((field for field in self.collected.task.fields if isinstance(field, kind)), None)
+
+    def _index_of(self, field: Field) -> int:
+        return self.collected.task.fields.index(field)
+
+    def _rows_of(self, field: Field) -> npt.NDArray[np.int64]:
+        """Return the rows of bodies that answer a field, by person: reports name nobody, their order does."""
+        bodies = self.collected.bodies
+        rows = np.flatnonzero(bodies.answered(self._index_of(field)))
+        return rows[np.argsort(bodies.numbers[rows])]
 
 
 def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -36,7 +36,7 @@ from graphveil.runtime.words import count_of
 
 #: The probability that an honest collection is suspected of anything.
 ALARM = 1e-6
-_NOBODY = np.empty(0, np.int64)
+_NO_PEOPLE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class Findings:
     @property
     def suspects(self) -> npt.NDArray[np.int64]:
         """The numbers of people whose report fails a check, ascending."""
-        numbers: npt.NDArray[np.int64] = np.unique(np.concatenate([_NOBODY, *(check.people for check in self.checks)]))
+        numbers: npt.NDArray[np.int64] = np.unique(
+            np.concatenate([_NO_PEOPLE, *(check.people for check in self.checks)])
+        )
         return numbers
 
     @property
@@ -98,11 +100,11 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
     if most_links is not None:
         require_whole(1, most_links=most_links)
     bodies, fields = collected.bodies, collected.task.fields
-    places = [place for place in range(len(fields)) if bodies.answered(place).any()]
-    # Counted before anything is read: shares that depended on the reports would not bound the false alarms.
+    answered = [index for index in range(len(fields)) if bodies.answered(index).any()]
+    # Before anything is read: shares that depended on the reports would not bound the false alarms.
     rare = ALARM / (1 + sum(_CHECKS[field.kind] for field in fields))
-    checks = [check for place in places for check in _of_field(collected, _Answers(bodies, place, rare), most_links)]
-    if {Links.kind, Degree.kind} <= {fields[place].kind for place in places}:
+    checks = [check for index in answered for check in _of_field(collected, _Answers(bodies, index, rare), most_links)]
+    if {Links.kind, Degree.kind} <= {fields[index].kind for index in answered}:
         checks.append(_degrees_beside_lists(bodies, rare))
     return Findings(len(bodies.bits), (*checks, _copies(bodies, rare)))
 
@@ -112,7 +114,7 @@ def without(collected: Collected, people: npt.NDArray[np.int64]) -> Collected:
     if not len(people):
         return collected
     is_kept = ~np.isin(collected.bodies.numbers, people)
-    # Empty answers and not fewer rows: payments are counted by rows, and were made all the same.
+    # Answers are emptied and rows stay: payments are counted by rows, and were made all the same.
     bits = collected.bodies.bits * is_kept[:, None].astype(np.uint8)
     return replace(collected, bodies=replace(collected.bodies, bits=bits))
 
@@ -123,15 +125,15 @@ _CHECKS = {Features.kind: 3, Label.kind: 1, Links.kind: 2, Degree.kind: 2}
 
 @dataclass(frozen=True)
 class _Answers:
-    """The answers to one field, and the false alarms that each of its checks may make."""
+    """The answers to one field, by its index, and the probability `rare` of a false alarm in each check."""
 
     bodies: Bodies
-    place: int
+    index: int
     rare: float
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        return np.flatnonzero(self.bodies.answered(self.place))
+        return np.flatnonzero(self.bodies.answered(self.index))
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -144,7 +146,7 @@ class _Answers:
 
 
 def _of_field(collected: Collected, answers: _Answers, most_links: int | None) -> Iterator[Check]:
-    field = answers.bodies.task.fields[answers.place]
+    field = answers.bodies.task.fields[answers.index]
     if isinstance(field, Features):
         yield from _features(answers, field, collected.columns(field, answers.rows))
     elif isinstance(field, Label):
@@ -157,32 +159,32 @@ def _of_field(collected: Collected, answers: _Answers, most_links: int | None) -
 
 def _features(answers: _Answers, field: Features, columns: npt.NDArray[np.int32]) -> Iterator[Check]:
     least, largest = law.bit_chances(field)
-    bits = answers.bodies.answers(answers.place)[answers.rows]
+    bits = answers.bodies.answers(answers.index)[answers.rows]
     sums = bits.sum(axis=1, dtype=np.int64)
     of_each = law.either(law.above(sums, field.sampled, largest), law.below(sums, field.sampled, least))
     yield Check(field.kind, "ones of a report", answers.failing(of_each))
     total = sums.sum(keepdims=True)
     of_all = law.either(law.above(total, bits.size, largest), law.below(total, bits.size, least))
-    yield Check(field.kind, "ones of all reports", _NOBODY, bool(of_all[0] < answers.rare))
-    places, width = columns.ravel(), len(field.names)
-    trials = np.bincount(places, minlength=width)
-    counts = np.bincount(places[bits.ravel() == 1], minlength=width)
+    yield Check(field.kind, "ones of all reports", _NO_PEOPLE, bool(of_all[0] < answers.rare))
+    coordinates, width = columns.ravel(), len(field.names)
+    trials = np.bincount(coordinates, minlength=width)
+    counts = np.bincount(coordinates[bits.ravel() == 1], minlength=width)
     many, few = law.above(counts, trials, largest), law.below(counts, trials, least)
     # Some coordinates far off, or all of them a little: the least likely one, and all by Fisher's chi-square.
     chance = 4 * min(width * many.min(), width * few.min(), law.together(many), law.together(few))
-    yield Check(field.kind, "ones of each coordinate", _NOBODY, bool(chance < answers.rare))
+    yield Check(field.kind, "ones of each coordinate", _NO_PEOPLE, bool(chance < answers.rare))
 
 
 def _label(answers: _Answers, field: Label) -> Check:
     other, true = law.class_chances(field)
-    counts = np.bincount(answers.bodies.values(answers.place)[answers.rows], minlength=len(field.classes))
+    counts = np.bincount(answers.bodies.values(answers.index)[answers.rows], minlength=len(field.classes))
     chances = law.either(law.above(counts, len(answers.rows), true), law.below(counts, len(answers.rows), other))
-    return Check(field.kind, "how often a class is named", _NOBODY, bool(chances.min() < answers.rare / len(counts)))
+    return Check(field.kind, "how often a class is named", _NO_PEOPLE, bool(chances.min() < answers.rare / len(counts)))
 
 
 def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[Check]:
     flip, numbers = law.flip_chance(field), answers.numbers
-    lists = sp.csr_matrix(answers.bodies.answers(answers.place)[answers.rows])
+    lists = sp.csr_matrix(answers.bodies.answers(answers.index)[answers.rows])
     lengths, trials = np.diff(lists.indptr).astype(np.int64), _trials(field.mode, field.people, numbers)
     long = law.above(lengths, trials, 1 - flip) if most_links is None else law.longer(lengths, trials, flip, most_links)
     named = Check(field.kind, "names in a list", answers.failing(law.either(long, law.below(lengths, trials, flip))))
@@ -195,19 +197,19 @@ def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[
 
 
 def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np.int64]:
-    """Return the places of people whose bits differ from those of the other ends too often or too rarely.
+    """Return the indices of people whose bits differ from those of the other ends too often or too rarely.
 
     Args:
         pairs: 0 or 1 [k, k], who names whom.
         differs: the probability that two ends differ.
         limit: of chances.
     """
-    # The two ends of a pair differ equally often with and without a link, so this law does not depend on the truth.
+    # The two ends of a pair differ equally often with and without a link: this law does not depend on the truth.
     left = np.arange(pairs.shape[0])
     while len(left) > 1:
-        here = pairs[left][:, left]
-        common = np.asarray(here.multiply(here.T).sum(axis=1)).ravel()
-        differ = np.asarray(here.sum(axis=0)).ravel() + np.asarray(here.sum(axis=1)).ravel() - 2 * common
+        among = pairs[left][:, left]
+        common = np.asarray(among.multiply(among.T).sum(axis=1)).ravel()
+        differ = np.asarray(among.sum(axis=0)).ravel() + np.asarray(among.sum(axis=1)).ravel() - 2 * common
         most = len(left) - 1
         failing = law.either(law.above(differ, most, differs), law.below(differ, most, differs)) < limit
         if not failing.any():
@@ -219,7 +221,7 @@ def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np
 
 
 def _degree(answers: _Answers, field: Degree) -> Check:
-    levels = answers.bodies.values(answers.place)[answers.rows] + field.lowest
+    levels = answers.bodies.values(answers.index)[answers.rows] + field.lowest
     trials = _trials(field.mode, answers.bodies.task.people, answers.numbers)
     beyond = np.maximum(np.maximum(levels - trials, -levels), 0)
     return Check(field.kind, "beyond its ends", answers.failing(2 * _rate(field) ** beyond.astype(np.float64)))
@@ -227,17 +229,17 @@ def _degree(answers: _Answers, field: Degree) -> Check:
 
 def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
     """Find people for whom no number of links explains both list and degree."""
-    places = {field.kind: place for place, field in enumerate(bodies.task.fields)}
-    links, degree = bodies.task.fields[places["links"]], bodies.task.fields[places["degree"]]
+    index_of = {field.kind: index for index, field in enumerate(bodies.task.fields)}
+    links, degree = bodies.task.fields[index_of["links"]], bodies.task.fields[index_of["degree"]]
     assert isinstance(links, Links) and isinstance(degree, Degree)
-    rows = np.flatnonzero(bodies.answered(places["links"]) & bodies.answered(places["degree"]))
-    # In different modes lists and degrees are of different links.
+    rows = np.flatnonzero(bodies.answered(index_of["links"]) & bodies.answered(index_of["degree"]))
+    # In different modes, lists and degrees count different links.
     if links.mode != degree.mode or not len(rows):
-        return Check(degree.kind, "beside the list", _NOBODY)
+        return Check(degree.kind, "beside the list", _NO_PEOPLE)
     numbers = bodies.numbers[rows]
     flip, trials = law.flip_chance(links), _trials(links.mode, links.people, numbers)
-    lengths = bodies.answers(places["links"])[rows].sum(axis=1, dtype=np.int64)
-    levels = bodies.values(places["degree"])[rows] + degree.lowest
+    lengths = bodies.answers(index_of["links"])[rows].sum(axis=1, dtype=np.int64)
+    levels = bodies.values(index_of["degree"])[rows] + degree.lowest
     each = rare / links.people / 4
     wide = law.list_spread(trials, flip, each) / (1 - 2 * flip) + np.log(each) / np.log(_rate(degree))
     apart = np.abs((lengths - trials * flip) / (1 - 2 * flip) - levels) > wide
@@ -265,8 +267,8 @@ def _equal(
     `first` is a report of each, `last` the largest number in it.
     """
     log = np.zeros(len(first))
-    for place, field in enumerate(bodies.task.fields):
-        is_answered = bodies.answered(place)[first]
+    for index, field in enumerate(bodies.task.fields):
+        is_answered = bodies.answered(index)[first]
         if isinstance(field, Features):
             log += is_answered * field.sampled * law.log_equal(law.bit_chances(field), sizes)
         elif isinstance(field, Label):

@@ -1,7 +1,7 @@
 """The name under which a client's requests are limited, and the host names under which a collector answers.
 
 A client is an IPv4 address, or the network of an IPv6 subscriber. A proxy on the same machine names the client
-(`X-Forwarded-For`), but may pass on anything that a stranger wrote: whatever is no address shares one limit.
+(`X-Forwarded-For`), but may pass on anything that a stranger wrote: all texts that are no address share one limit.
 
 The header Host names the collector. Without the check a foreign page whose name is made to point at this machine (DNS
 rebinding) could query a collector on loopback through its reader's browser, and read the answers.
@@ -14,12 +14,12 @@ from ipaddress import IPv4Address, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-#: Bits of an IPv6 address that identify a subscriber; the others are at the subscriber's disposal.
-_HOUSEHOLD = 64
+#: Bits of an IPv6 address that identify a subscriber, who may choose all others.
+_SUBSCRIBER_BITS = 64
 
 
 def name_of(address: str) -> str:
-    """Return the name under which an address, as server or proxy give it, is limited; empty where the text is none."""
+    """Return the name under which the requests of an address are limited; empty for a text that is no address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -27,7 +27,7 @@ def name_of(address: str) -> str:
     if isinstance(parsed, IPv4Address):
         return str(parsed)
     mapped = parsed.ipv4_mapped
-    return str(mapped) if mapped is not None else str(ip_network((parsed.packed, _HOUSEHOLD), strict=False))
+    return str(mapped) if mapped is not None else str(ip_network((parsed.packed, _SUBSCRIBER_BITS), strict=False))
 
 
 def host_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
@@ -55,12 +55,12 @@ def is_host(host: str, names: Collection[str]) -> bool:
 
 
 def names_in(certificate: Path) -> frozenset[str]:
-    """Return the host names of a certificate, a PEM file; ValueError where it is none."""
+    """Return the host names in a certificate, a PEM file; ValueError where the file holds none."""
     from cryptography import x509
 
     first = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
     try:
-        named = first.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        alternatives = first.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return frozenset()
-    return frozenset(name.casefold() for name in named.value.get_values_for_type(x509.DNSName))
+    return frozenset(name.casefold() for name in alternatives.value.get_values_for_type(x509.DNSName))

@@ -32,9 +32,9 @@ from graphveil.collection.service.answers import problem
 from graphveil.collection.service.arrival import forget
 from graphveil.collection.service.limits import Buckets, Rate
 from graphveil.collection.service.models import Exporting, Losing
-from graphveil.collection.service.openapi import add
+from graphveil.collection.service.openapi import add_routes
 from graphveil.collection.service.refusal_codes import ORGANISER, REFUSAL_CODES
-from graphveil.collection.service.tokens import replaced
+from graphveil.collection.service.tokens import replace_token
 from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.store.tables import COUNTS, EPOCHS, REPORTS
 from graphveil.collection.task.expected import Surroundings, expected
@@ -44,7 +44,7 @@ from graphveil.errors import InputError, MissingExtraError
 from graphveil.files.writing import partial_folder
 
 #: Wrong tokens from one address: enough for somebody who mistypes, not for somebody who guesses.
-WRONG_TOKENS = Rate(0.1, 10.0)
+WRONG_TOKEN_RATE = Rate(each_second=0.1, burst=10.0)
 #: Documents the header; `_admitted` reads it.
 _BEARER = HTTPBearer(auto_error=False, description="The administrator's token: the file admin-token.")
 
@@ -52,12 +52,12 @@ _BEARER = HTTPBearer(auto_error=False, description="The administrator's token: t
 class Refused(Exception):
     """A request is refused with a code of `answers.STATUS`, and further members of the problem."""
 
-    def __init__(self, code: str, **more: str) -> None:
+    def __init__(self, code: str, **members: str) -> None:
         super().__init__(code)
-        self.code, self.more = code, more
+        self.code, self.members = code, members
 
-    def answer(self) -> Response:
-        status, headers, body = problem(self.code, **self.more)
+    def response(self) -> Response:
+        status, headers, body = problem(self.code, **self.members)
         return Response(body, status, {name.decode(): value.decode() for name, value in headers})
 
 
@@ -66,21 +66,26 @@ class Administration:
 
     Args:
         desk: the organiser's folder, where the collector may use it.
-        room: whether the disk has room.
-        wrong: how often an address may send a wrong token.
+        has_room: whether the disk has room.
+        wrong_tokens: how often an address may send a wrong token; None: as `WRONG_TOKEN_RATE`.
     """
 
     def __init__(
-        self, store: Store, task: Task, desk: Desk | None, room: Callable[[], bool], wrong: Buckets | None = None
+        self,
+        store: Store,
+        task: Task,
+        desk: Desk | None,
+        has_room: Callable[[], bool],
+        wrong_tokens: Buckets | None = None,
     ) -> None:
-        self._store, self._task, self._desk, self._room = store, task, desk, room
+        self._store, self._task, self._desk, self._has_room = store, task, desk, has_room
         self._standing = Standing(store, task)
-        self._wrong = wrong or WRONG_TOKENS.buckets()
+        self._wrong_tokens = wrong_tokens or WRONG_TOKEN_RATE.buckets()
 
     def routes(self) -> APIRouter:
         """Return the routes, all of which require the token."""
         routes = APIRouter(dependencies=[Depends(self._admitted), Depends(_BEARER)])
-        add(
+        add_routes(
             routes,
             {
                 "GET /admin/status": self._status,
@@ -97,8 +102,8 @@ class Administration:
     def _status(self) -> dict[str, Any]:
         folder = Path("collected") if self._desk is None else self._desk.folder / "collected"
         has_key = self._desk is not None and (self._desk.folder / KEY).is_file()
-        own = {"key": has_key, "open_command": self._command, "train": training(self._task, folder)}
-        return {**self._standing.facts(), **own, "folder": None if self._desk is None else str(self._desk.folder)}
+        of_server = {"key": has_key, "open_command": self._command, "train": training_commands(self._task, folder)}
+        return {**self._standing.facts(), **of_server, "folder": None if self._desk is None else str(self._desk.folder)}
 
     def _expected(
         self,
@@ -114,7 +119,7 @@ class Administration:
         if self._desk is None or not (self._desk.folder / KEY).is_file():
             # The key is best kept elsewhere, and then the epoch is opened there.
             raise Refused("no-key", detail="the organiser's key is not on this server", command=self._command)
-        with _now():
+        with _refused_now():
             return self._desk.open()
 
     @property
@@ -123,27 +128,27 @@ class Administration:
         return f"graphveil collect open {folder} --key organiser.key"
 
     def _close(self) -> dict[str, Any]:
-        with _now():
+        with _refused_now():
             epoch, digest = self._store.close_epoch()
         return {"epoch": epoch, "hash": digest.hex(), "order_forgotten": forget(self._store)}
 
     def _export(self, exporting: Exporting) -> dict[str, Any]:
         self._require_room()
-        with _now():
+        with _refused_now():
             if self._desk is None:
                 raise InputError("this collector has no folder of its own", remedy="download the export")
             out = self._desk.folder / exporting.folder
-            return {**self._desk.export(out), "train": training(self._task, out)}
+            return {**self._desk.export(out), "train": training_commands(self._task, out)}
 
     def _download(self) -> StreamingResponse:
         self._require_room()
         # Beside the collection's files, whose disk is watched; the system's temporary folder may be in memory.
-        beside = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
-        # Afterwards only the open file holds it: an interrupted download leaves nothing behind. What a killed process
-        # leaves is removed by the next export, of either kind: nobody holds its lock any more.
-        # For its owner alone also while it is packed: a temporary folder is open to everybody on the machine.
-        with partial_folder(beside / "export", own=True) as partial:
-            with _now():
+        parent = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
+        # The folder is removed at the end of the block, and the open file is all that is left: an interrupted download
+        # leaves nothing behind. What a killed process leaves is removed by the next export, of either kind: nobody
+        # holds its lock any more. For its owner alone: a temporary folder is open to everybody on the machine.
+        with partial_folder(parent / "export", own=True) as partial:
+            with _refused_now():
                 export(self._store, partial / "collected")
             zipped = partial / "collected.zip"
             # Noise cannot be compressed.
@@ -151,15 +156,15 @@ class Administration:
                 for name in FILES:
                     file.write(partial / "collected" / name, f"collected/{name}")
             packed = zipped.open("rb")
-        named = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
-        return StreamingResponse(_parts(packed), media_type="application/zip", headers=named)
+        headers = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
+        return StreamingResponse(_parts(packed), media_type="application/zip", headers=headers)
 
     def _token(self, losing: Losing) -> dict[str, str]:
-        with _now():
-            return replaced(self._store, losing.id)
+        with _refused_now():
+            return replace_token(self._store, losing.id)
 
     def _require_room(self) -> None:
-        if not self._room():
+        if not self._has_room():
             raise Refused("disk-full")
 
     def _admitted(self, request: Request) -> None:
@@ -170,12 +175,12 @@ class Administration:
         if stored is None or not hmac.compare_digest(stored, hashed(token.encode())):
             # 160 random bits cannot be guessed. The right token is always accepted: otherwise strangers behind the
             # organiser's address could lock the organiser out.
-            raise Refused("not-admitted" if self._wrong.take(address) else "too-often")
+            raise Refused("not-admitted" if self._wrong_tokens.take(address) else "too-often")
 
 
 @contextmanager
-def _now() -> Iterator[None]:
-    """Turn what cannot be done in the present state into an answer that says why."""
+def _refused_now() -> Iterator[None]:
+    """Turn an error that the collection's present state causes into the refusal `not-now`, with its reason."""
     try:
         yield
     except (InputError, MissingExtraError) as error:
@@ -195,15 +200,16 @@ class Standing:
     store: Store
     task: Task
     clock: Callable[[], float] = time.time
-    _counted: dict[int, int] = field(default_factory=dict, repr=False)
+    # People who answered, by the number of closed epochs.
+    _answered: dict[int, int] = field(default_factory=dict, repr=False)
 
     def facts(self) -> dict[str, Any]:
         """Return what the organiser's page shows, apart from what depends on the server's folder."""
         task, status = self.task, self.store.status()
-        refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
-        words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
+        refused = [{**_explanation(code), "count": count} for code, count in sorted(status.pop("refused").items())]
+        texts = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
         return {
-            **words,
+            **texts,
             "task": task.hash.hex(),
             "signed_by": short_key(task.key),
             "asked": [{"kind": part.kind, "epsilon": decimal(part.epsilon)} for part in task.fields],
@@ -217,7 +223,7 @@ class Standing:
             **self.report_counts(status["epoch"], status["received"]),
             "hours": self.hours(),
             "answered": self.answered(),
-            "epochs": [digest.hex() for _, digest in self.store.closed()],
+            "epochs": [digest.hex() for _, digest in self.store.closed_epochs()],
             "scrubbed": self.store.is_scrubbed,
             "refused": refused,
         }
@@ -225,8 +231,8 @@ class Standing:
     def hours(self) -> list[dict[str, int]]:
         """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
         last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
-        mine = (COUNTS.c.kind == "received") & (COUNTS.c.epoch == last)
-        query = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(mine)
+        is_counted = (COUNTS.c.kind == "received") & (COUNTS.c.epoch == last)
+        query = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(is_counted)
         with self.store.reader.connect() as connection:
             rows = connection.execute(query.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
         return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
@@ -235,25 +241,25 @@ class Standing:
         """Return how many reports of an epoch hold an answer, as an export counts them, and how many are empty.
 
         Args:
-            received: its reports.
+            received: how many came, empty or not.
         """
-        empty = self.store.empty(epoch)
+        empty = self.store.empty_count(epoch)
         return {"received": received - empty, "empty": empty}
 
     def answered(self) -> int:
         """Return how many people an export would count: whose last report of all closed epochs holds an answer."""
-        closed = len(self.store.closed())
-        # Counted once: closed epochs do not change, and ten million reports take seconds.
-        if closed not in self._counted:
+        closed = len(self.store.closed_epochs())
+        # Counted once: closed epochs do not change, and to count ten million reports takes seconds.
+        if closed not in self._answered:
             frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
             query = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
             with self.store.reader.connect() as connection:
                 people = int(connection.execute(query).scalar_one())
             epochs = range(1, closed + 1)
             # Most collections have no empty report, and skip the search.
-            has_empty = any(self.store.empty(epoch) for epoch in epochs)
-            self._counted[closed] = people - (_empty_in(self.store, self.task, epochs) if has_empty else 0)
-        return self._counted[closed]
+            has_empty = any(self.store.empty_count(epoch) for epoch in epochs)
+            self._answered[closed] = people - (_empty_in(self.store, self.task, epochs) if has_empty else 0)
+        return self._answered[closed]
 
 
 def _empty_in(store: Store, task: Task, epochs: Sequence[int]) -> int:
@@ -262,13 +268,13 @@ def _empty_in(store: Store, task: Task, epochs: Sequence[int]) -> int:
     follows = exists().where(
         later.c.number == REPORTS.c.number, later.c.epoch.in_(epochs), later.c.epoch > REPORTS.c.epoch
     )
-    is_empty = REPORTS.c.body == bytes(-(-task.bits // 8))
+    is_empty = REPORTS.c.body == bytes(task.body_bytes)
     query = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch.in_(epochs), is_empty, ~follows)
     with store.reader.connect() as connection:
         return int(connection.execute(query).scalar_one())
 
 
-def training(task: Task, folder: Path) -> list[str]:
+def training_commands(task: Task, folder: Path) -> list[str]:
     """Return the commands that train on an export of a task.
 
     Args:
@@ -285,7 +291,7 @@ def training(task: Task, folder: Path) -> list[str]:
     return [f"graphveil train {method} {data} --out {method}-run" for method in names]
 
 
-def _explained(code: str) -> Mapping[str, str]:
+def _explanation(code: str) -> Mapping[str, str]:
     # The organiser reads what the organiser can do; the person reads what the person can do.
     entry, to_do = REFUSAL_CODES[code], ORGANISER.get(code, "")
     return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": to_do[:1].upper() + to_do[1:]}

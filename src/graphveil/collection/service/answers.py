@@ -43,20 +43,23 @@ STATUS: Mapping[str, int] = MappingProxyType(
     }
 )
 #: Seconds after which a retry makes sense.
-LATER: Mapping[str, int] = MappingProxyType({"busy": 1, "too-often": 10, "disk-full": 60, "not-open": 600, "fault": 10})
+RETRY_AFTER: Mapping[str, int] = MappingProxyType(
+    {"busy": 1, "too-often": 10, "disk-full": 60, "not-open": 600, "fault": 10}
+)
 
 
-def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def problem(code: str, **members: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Return status, headers and body of a refusal (RFC 9457).
 
     Args:
         code: of `STATUS`.
-        more: further members, such as "detail".
+        members: further ones of the body, such as "detail".
     """
     status = STATUS[code]
-    members = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}
-    later = [(b"retry-after", str(LATER[code]).encode())] if code in LATER else []
-    return status, [(b"content-type", b"application/problem+json"), *later], json.dumps(members).encode()
+    title = code.replace("-", " ")
+    body = {"type": f"urn:graphveil:{code}", "title": title, "status": status, "code": code, **members}
+    retry_after = [(b"retry-after", str(RETRY_AFTER[code]).encode())] if code in RETRY_AFTER else []
+    return status, [(b"content-type", b"application/problem+json"), *retry_after], json.dumps(body).encode()
 
 
 def report_answers(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
@@ -68,8 +71,8 @@ def report_answers(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes
     return status, [(b"content-type", b"application/json")], body
 
 
-#: Media type of `GET /metrics`: public counters in the text form of Prometheus, version 0.0.4. They count and identify
-#: nobody: no id, address, token or time is among them.
+#: Media type of `GET /metrics`: public counters in the text form of Prometheus, version 0.0.4. They identify nobody: no
+#: id, address, token or time is among them.
 METRICS_KIND = "text/plain; version=0.0.4; charset=utf-8"
 _GAUGES = {
     "people": "People who may take part.",

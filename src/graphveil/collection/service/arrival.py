@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from graphveil.collection.service.troubles import write_down
+from graphveil.collection.service.troubles import log_error
 from graphveil.collection.store.rewriting import empty_log, has_room, log_size, rewrite, size_of
 from graphveil.collection.store.store import HOUR, Store
 from graphveil.collection.store.tables import COUNTS
@@ -23,32 +23,33 @@ from graphveil.collection.store.tables import COUNTS
 #: Bytes of a database that is rewritten each hour: a second or two, in which writers wait.
 SMALL = 256 << 20
 #: Seconds between two emptyings of SQLite's log, and between two checks of its size; bytes at which it is emptied.
-EVERY, OFTEN, GROWN = 60.0, 1.0, 16 << 20
-#: The setting that holds how many epochs were closed and how much had arrived at the last rewrite.
+EMPTY_INTERVAL, CHECK_INTERVAL, LARGEST_LOG = 60.0, 1.0, 16 << 20
+#: The setting that holds how many epochs were closed, and how many rows had come, at the last rewrite.
 _MARK = "laid"
 
 
 def forget(store: Store, small: int = SMALL) -> bool:
-    """Rewrite the rows that came since the last time; return whether no row is left where it arrived.
+    """Rewrite the rows that came since the last rewrite; return whether no row is left in the order of arrival.
 
     Args:
         small: bytes of the largest database that is rewritten while its epoch is open.
     """
     try:
-        done = _forgotten(store, small)
-        return empty_log(store.engine) and done
+        is_rewritten = _rewrite(store, small)
+        return empty_log(store.engine) and is_rewritten
     except SQLAlchemyError as error:
-        # Nothing is lost: the next time makes up for it.
-        write_down(error)
+        # Nothing is lost: the next call does what this one could not.
+        log_error(error)
         return False
 
 
-def _forgotten(store: Store, small: int) -> bool:
-    # Counted before the rewrite: what comes meanwhile is left for the next time.
-    closed = str(len(store.closed()))
+def _rewrite(store: Store, small: int) -> bool:
+    """Rewrite the rows where that is due and possible; return whether all rows of before the call are rewritten."""
+    # Counted before the rewrite: rows that come meanwhile are left for the next one.
+    closed = str(len(store.closed_epochs()))
     with store.reader.connect() as connection:
-        came = int(connection.execute(select(func.sum(COUNTS.c.count))).scalar() or 0)
-    mark = f"{closed} {came}".encode()
+        rows = int(connection.execute(select(func.sum(COUNTS.c.count))).scalar() or 0)
+    mark = f"{closed} {rows}".encode()
     before = store.setting(_MARK) or b"0 0"
     if before == mark:
         return True
@@ -62,7 +63,12 @@ def _forgotten(store: Store, small: int) -> bool:
 
 @dataclass
 class Arrival:
-    """Forgets the order of arrival for as long as a collector runs; small as in `forget`."""
+    """Forgets the order of arrival for as long as a collector runs.
+
+    Args:
+        small: as in `forget`.
+        clock: seconds since 1970.
+    """
 
     store: Store
     small: int = SMALL
@@ -79,13 +85,13 @@ class Arrival:
             forget(self.store, self.small)
             return
         try:
-            if self.clock() - self._emptied >= EVERY or log_size(self.store.engine) >= GROWN:
+            if self.clock() - self._emptied >= EMPTY_INTERVAL or log_size(self.store.engine) >= LARGEST_LOG:
                 self._emptied = self.clock()
                 empty_log(self.store.engine)
         except SQLAlchemyError as error:
-            write_down(error)
+            log_error(error)
 
     async def run(self) -> None:
         while True:
             await asyncio.to_thread(self.look)
-            await asyncio.sleep(OFTEN)
+            await asyncio.sleep(CHECK_INTERVAL)

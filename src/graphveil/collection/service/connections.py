@@ -25,7 +25,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 #: Descriptors that are left to the database, to threads, and to connections that are about to be closed.
-RESERVE = 96
+RESERVED_DESCRIPTORS = 96
 #: Connections that the system queues, and that are accepted at once.
 WAITING, AT_ONCE = 2048, 16
 #: Limits of a request's head in bytes and in fields, and of requests that one connection sends ahead of their answers:
@@ -99,18 +99,18 @@ class Memory:
 def most_connections() -> int:
     """Return how many connections this process may have open."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return min(max(allowed - RESERVE, 16), 4096)
+    return min(max(allowed - RESERVED_DESCRIPTORS, 16), 4096)
 
 
 class Connection(HttpToolsProtocol):
-    """A client's connection; its memory counts what all of them occupy."""
+    """A client's connection; `memory` counts the bytes that all connections occupy."""
 
     _since = 0.0
     _head: int | None = None
     _alarm: asyncio.TimerHandle | None = None
 
     overdue = proven = False
-    _received = _unsent = _ignored = _layer = 0
+    _received = _unsent = _ignored = _tls = 0
 
     def __init__(self, *, memory: Memory, **settings: Any) -> None:
         super().__init__(**settings)
@@ -119,7 +119,7 @@ class Connection(HttpToolsProtocol):
     @property
     def occupied(self) -> int:
         """Bytes of requests that are not answered, of answers that are not taken, and of the layer of TLS."""
-        return self._received + self._unsent + self._layer
+        return self._received + self._unsent + self._tls
 
     @property
     def waiting(self) -> float | None:
@@ -130,7 +130,7 @@ class Connection(HttpToolsProtocol):
         """Accept a client, and cut another off where there are too many."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self._since = time.monotonic()
-        self._look()
+        self._check_patience()
         _make_room(cast("set[Client]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -148,8 +148,8 @@ class Connection(HttpToolsProtocol):
         """Read on; a head without an end would fill the memory."""
         super().data_received(data)
         if self.scheme == "https" and not self.transport.is_closing():
-            # Each of its buffers has grown to the largest piece, and stays so until the connection ends.
-            self._occupy(self._received, self._unsent, max(self._layer, BUFFERS * len(data)))
+            # Each buffer of the TLS layer has grown to the largest piece, and keeps its size until the connection ends.
+            self._occupy(self._received, self._unsent, max(self._tls, BUFFERS * len(data)))
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD:
@@ -197,17 +197,17 @@ class Connection(HttpToolsProtocol):
     def _prove(self) -> None:
         self.proven = True
 
-    def _occupy(self, received: int, unsent: int, layer: int | None = None) -> None:
+    def _occupy(self, received: int, unsent: int, tls: int | None = None) -> None:
         before = self.occupied
-        self._received, self._unsent, self._layer = received, unsent, self._layer if layer is None else layer
+        self._received, self._unsent, self._tls = received, unsent, self._tls if tls is None else tls
         self._memory.change(self.occupied - before, cast("set[Client]", self.connections))
 
-    def _look(self) -> None:
-        late = self.waiting is not None and time.monotonic() - self._since >= PATIENCE
-        if late:
+    def _check_patience(self) -> None:
+        is_late = self.waiting is not None and time.monotonic() - self._since >= PATIENCE
+        if is_late:
             self.leave()
         else:
-            self._alarm = self.loop.call_later(PATIENCE / 4, self._look)
+            self._alarm = self.loop.call_later(PATIENCE / 4, self._check_patience)
 
 
 class Handshake:
@@ -235,25 +235,25 @@ class Handshake:
     #: The server calls it on all connections when it ends.
     shutdown = leave
 
-    async def end(self, connect: Callable[[], Connection], secured: SSLContext, patience: float) -> None:
+    async def finish(self, connect: Callable[[], Connection], context: SSLContext, patience: float) -> None:
         """Wait for the end of the handshake, and hand the client to a connection.
 
         Args:
             connect: makes the connection.
-            secured: certificate and key.
+            context: certificate and key.
             patience: seconds.
         """
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(connect, self._socket, ssl=secured, ssl_handshake_timeout=patience)
-        # No TLS, another version of it, too late, or gone: there is nobody to answer.
+            await loop.connect_accepted_socket(connect, self._socket, ssl=context, ssl_handshake_timeout=patience)
+        # The client speaks no TLS or another version, was too slow, or is gone: there is nobody to answer.
         except OSError:
             self._socket.close()
         finally:
             self._clients.discard(self)
 
 
-class Accepting:
+class TlsAcceptor:
     """Accepts TLS clients: unlike the event loop's own server, it counts them before their handshake."""
 
     def __init__(self, listening: socket.socket, serve: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
@@ -303,14 +303,14 @@ class PatientServer(Server):
 
     async def _listening(self, listener: socket.socket) -> Any:
         if self.config.ssl is not None:
-            return Accepting(listener, self._secured)
+            return TlsAcceptor(listener, self._shake_hands)
         return await asyncio.get_running_loop().create_server(
             self._connection, sock=listener, backlog=self.config.backlog
         )
 
-    async def _secured(self, client: socket.socket) -> None:
+    async def _shake_hands(self, client: socket.socket) -> None:
         clients = cast("set[Client]", self.server_state.connections)
-        await Handshake(client, clients).end(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
+        await Handshake(client, clients).finish(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
 
     def _connection(self) -> Connection:
         return Connection(

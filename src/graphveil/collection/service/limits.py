@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Rate:
-    """How many requests of a kind one address may make each second in the long run, and at once."""
+    """How many requests of a kind one client may make: each second in the long run, and at once."""
 
     each_second: float
     burst: float
@@ -26,7 +26,7 @@ class Buckets:
     Args:
         rate: tokens a second.
         size: tokens of a full one.
-        most: names that are kept; the oldest are forgotten.
+        most: names that are remembered; the oldest are forgotten.
         clock: seconds, of a clock that never goes back.
     """
 

@@ -14,13 +14,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from graphveil.collection.service import models
-from graphveil.collection.service.answers import LATER, METRICS_KIND, STATUS
+from graphveil.collection.service.answers import METRICS_KIND, RETRY_AFTER, STATUS
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 
 #: The framework's schemas of answers with the status 422, which no route gives.
 _FRAMEWORKS = ("HTTPValidationError", "ValidationError")
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
-#: Refusals of all routes of the framework; of public ones; of those that read the database; of the administration.
+#: Refusals of all routes that the framework answers; of public routes; of those that read the database; of both; of the
+#: administration.
 _ANY = ("too-large", "wrong-host")
 _OPEN = (*_ANY, "too-often")
 _READ = ("busy", "disk-full", "fault")
@@ -72,7 +73,7 @@ ROUTES: Final[Mapping[str, RouteDoc]] = {
 }  # fmt: skip
 
 
-def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
+def add_routes(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
     """Add routes with their descriptions.
 
     Args:
@@ -81,19 +82,19 @@ def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
     """
     for route, answer in answers.items():
         method, path = route.split()
-        routes.add_api_route(path, answer, methods=[method], **_described(route))
+        routes.add_api_route(path, answer, methods=[method], **_description(route))
 
 
-def _described(route: str) -> dict[str, Any]:
+def _description(route: str) -> dict[str, Any]:
     doc = ROUTES[route]
-    # Described only: as response models they would be filled in again for every answer.
-    described: dict[str, Any] = {"summary": doc.summary, "operation_id": _name(route), "response_model": None}
+    # No response model: the framework would build it anew for every answer.
+    description: dict[str, Any] = {"summary": doc.summary, "operation_id": _name(route), "response_model": None}
     if isinstance(doc.answer, tuple):
         # Otherwise the framework would declare JSON.
-        described["response_class"] = Response
+        description["response_class"] = Response
         kind, schema = doc.answer
-        return {**described, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(doc.refusals)}}
-    return {**described, "responses": {200: {"model": doc.answer}, **refusals(doc.refusals)}}
+        return {**description, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(doc.refusals)}}
+    return {**description, "responses": {200: {"model": doc.answer}, **refusals(doc.refusals)}}
 
 
 def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
@@ -105,7 +106,7 @@ def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the framework's document with `POST /reports`, and without what does not apply."""
     paths = {
-        path: {method: _answered_here(entry) for method, entry in methods.items()}
+        path: {method: _without_unreadable(entry) for method, entry in methods.items()}
         for path, methods in document["paths"].items()
     }
     schemas = {name: entry for name, entry in document["components"]["schemas"].items() if name not in _FRAMEWORKS}
@@ -117,12 +118,12 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     refused = {str(status): response for status, response in refusals(_REPORTS).items()}
     body = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
-    described = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
-    paths["/reports"] = {"post": {**described, "operationId": _name("POST /reports"), "responses": stored | refused}}
+    operation = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
+    paths["/reports"] = {"post": {**operation, "operationId": _name("POST /reports"), "responses": stored | refused}}
     return {**document, "paths": paths, "components": {**document["components"], "schemas": schemas}}
 
 
-def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
+def _without_unreadable(operation: Mapping[str, Any]) -> dict[str, Any]:
     """Return a route without the status 422 of unreadable requests, which are `bad-request` here."""
     return {
         **operation,
@@ -132,15 +133,15 @@ def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refusal(codes: tuple[str, ...]) -> dict[str, Any]:
     """Return the response of codes that share a status."""
-    named = {"properties": {"status": {"const": STATUS[codes[0]]}, "code": {"enum": list(codes)}}}
-    content = {"application/problem+json": {"schema": {"allOf": [_PROBLEM, named]}}}
-    described = {
+    schema = {"properties": {"status": {"const": STATUS[codes[0]]}, "code": {"enum": list(codes)}}}
+    content = {"application/problem+json": {"schema": {"allOf": [_PROBLEM, schema]}}}
+    response = {
         "description": "; ".join(f"{code}: {REFUSAL_CODES[code].sentence}" for code in codes),
         "content": content,
     }
-    if not any(code in LATER for code in codes):
-        return described
-    return {**described, "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}}
+    if not any(code in RETRY_AFTER for code in codes):
+        return response
+    return {**response, "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}}
 
 
 def _name(route: str) -> str:

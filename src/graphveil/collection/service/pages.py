@@ -25,7 +25,7 @@ ASSETS = (
     # Of the organiser's page.
     *("organiser.css", "organiser.js", "admin.js"),
 )
-_KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HEADERS: Mapping[str, str] = {
     # Neither a foreign script nor one injected into a text runs, and nothing is sent elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -44,21 +44,21 @@ class Asset:
     """A file of a page: its bytes, media type, and a tag of its bytes, quoted as in ETag."""
 
     data: bytes
-    kind: str
+    media_type: str
     tag: str
 
     @classmethod
     def of(cls, path: Path) -> Asset:
-        """Return the asset of a file, whose suffix is one of `_KINDS`."""
+        """Return the asset of a file, whose suffix is one of `_MEDIA_TYPES`."""
         data = path.read_bytes()
-        return cls(data, f"{_KINDS[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+        return cls(data, f"{_MEDIA_TYPES[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
 
     def answer(self, etags: str | None) -> Response:
         """Return the file, or 304 to a client that has it already, by If-None-Match."""
         headers = {**HEADERS, "ETag": self.tag}
         if etags is not None and self.tag in etags:
             return Response(status_code=304, headers=headers)
-        return Response(self.data, media_type=self.kind, headers=headers)
+        return Response(self.data, media_type=self.media_type, headers=headers)
 
 
 def page_routes() -> APIRouter:

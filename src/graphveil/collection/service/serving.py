@@ -16,7 +16,7 @@ from graphveil.collection.desk import ADMIN, Desk
 from graphveil.collection.service.addresses import names_in
 from graphveil.collection.service.door import Receive, Scope, Send
 from graphveil.collection.service.limits import Rate
-from graphveil.collection.service.troubles import SELDOM
+from graphveil.collection.service.troubles import LINE_LIMIT
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: An ASGI application.
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: Connections that the system queues.
-_WAITING = 2048
+_QUEUE = 2048
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,16 @@ class Place:
         return certified | {self.host, *self.names}
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether no other machine can reach it."""
         return self.host in ("localhost", "127.0.0.1", "::1")
 
     def require_files(self) -> None:
         """Refuse TLS without one of its files: InputError."""
-        given = (self.certificate, self.key)
-        # With one file the server would listen in the clear, against its organiser's belief.
+        # With one file alone the server would listen without TLS, though its organiser meant to have it.
         if (self.certificate is None) != (self.key is None):
             raise InputError("TLS needs both files", allowed="--certificate and --certificate-key together, or neither")
-        for path in given:
+        for path in (self.certificate, self.key):
             if path is not None and not path.is_file():
                 raise InputError(f"{path} is no file", where="TLS", allowed="a PEM file")
 
@@ -81,34 +80,34 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
     from graphveil.collection.service.service import Collector, room_at
 
     place.require_files()
-    with desk.store() as store, listening(place) as own:
+    with desk.store() as store, listening(place) as listener:
         task = store.task()
         # Ready before the address is printed: whoever reads it may send a request at once.
-        collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
+        collector = Collector(store, has_room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
         server = server_of(collector, place)
         facts: dict[str, object] = {
-            "url": address(own, place),
+            "url": address(listener, place),
             "task": task.hash.hex(),
             "admin": desk.admin_token(store),
             "admin_file": str(desk.folder / ADMIN) if (desk.folder / ADMIN).is_file() else None,
         }
         with ended_by_signals(server):
             started(facts)
-            run(server, own)
+            run(server, listener)
 
 
-def run(server: uvicorn.Server, own: socket.socket) -> None:
+def run(server: uvicorn.Server, listener: socket.socket) -> None:
     """Serve in a process that does nothing else, until it is told to end.
 
     Args:
         server: see `server_of`.
-        own: the listening socket.
+        listener: the listening socket.
     """
     # All that exists now stays until the end. Python's garbage collector would search it now and then, for a tenth of a
     # second in which nobody is answered.
     gc.collect()
     gc.freeze()
-    server.run(sockets=[own])
+    server.run(sockets=[listener])
 
 
 @contextmanager
@@ -118,11 +117,11 @@ def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     def end(*_: object) -> None:
         server.should_exit = True
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -145,7 +144,7 @@ def server_of(application: Application, place: Place, handshake: float | None = 
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
     # Few lines: strangers can cause them as fast as they can send.
     for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(SELDOM)
+        logging.getLogger(name).addFilter(LINE_LIMIT)
     protocol: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
     config = uvicorn.Config(application, **quiet, **protocol, **files)
     return PatientServer(config, PATIENCE if handshake is None else handshake)
@@ -155,17 +154,17 @@ def server_of(application: Application, place: Place, handshake: float | None = 
 def listening(place: Place) -> Iterator[socket.socket]:
     # Bound here and not by the server: a port in use is one line of error, and a free port is known before serving.
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    with socket.socket(family) as own:
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            own.bind((place.host, place.port))
+            listener.bind((place.host, place.port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot listen at {place.host} port {place.port} ({reason})") from error
-        own.listen(_WAITING)
-        yield own
+        listener.listen(_QUEUE)
+        yield listener
 
 
-def address(own: socket.socket, place: Place) -> str:
+def address(listener: socket.socket, place: Place) -> str:
     host = f"[{place.host}]" if ":" in place.host else place.host
-    return f"{'https' if place.certificate else 'http'}://{host}:{own.getsockname()[1]}"
+    return f"{'https' if place.certificate else 'http'}://{host}:{listener.getsockname()[1]}"

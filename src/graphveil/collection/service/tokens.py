@@ -21,11 +21,11 @@ from graphveil.files.writing import sync_folder
 if TYPE_CHECKING:
     from graphveil.collection.store.store import Store
 
-#: Random bytes of a token.
-BYTES = 20
+#: Random bytes of a token that is drawn here.
+DRAWN_BYTES = 20
 _ALLOWED = "columns id and token: 42 hexadecimal digits or more, each different"
 #: The least number of different bytes in a token drawn at random.
-_DIFFERENT = 6
+_LEAST_DIFFERENT = 6
 
 
 def write_tokens(
@@ -38,15 +38,15 @@ def write_tokens(
         link: makes the link to a person's page from their token, a third column.
     """
     try:
-        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
         raise InputError(f"{path} is there already", remedy="other tokens enrol nobody: take another file") from error
-    with os.fdopen(place, "w", newline="", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "token", *([] if link is None else ["link"])])
         # One by one, so that no table is ever whole in memory.
         for number, id in enumerate(ids):
-            token = numbered(secrets.token_bytes(BYTES), number)
+            token = numbered(secrets.token_bytes(DRAWN_BYTES), number)
             rows.writerow([id, token.hex(), *([] if link is None else [link(token)])])
             yield id, token
         # Before the database has the hashes: tokens exist only here, and a power cut could lose them.
@@ -72,18 +72,18 @@ def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
     return lambda token: f"{url.rstrip('/')}/#{token.hex()}.{task.hex()}"
 
 
-def replaced(store: Store, id: str) -> dict[str, str]:
+def replace_token(store: Store, id: str) -> dict[str, str]:
     """Replace somebody's lost token; return id and token, which is stored nowhere; errors as `Store.replace_token`.
 
     Args:
         id: of a person who has not enrolled.
     """
-    return {"id": id, "token": store.replace_token(id, secrets.token_bytes(BYTES)).hex()}
+    return {"id": id, "token": store.replace_token(id, secrets.token_bytes(DRAWN_BYTES)).hex()}
 
 
 def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield ids and tokens of a csv file that somebody else made. Raises InputError: it is not UTF-8, a column is
-    missing, an id or a token stands twice, or a token is too short, not hexadecimal, or not drawn at random.
+    missing, an id or a token appears twice, or a token is too short, not hexadecimal, or not drawn at random.
     """
     ids: set[str] = set()
     tokens: set[bytes] = set()
@@ -97,7 +97,7 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
                 if id in ids:
                     raise InputError(f"a second token for {id!r}", where=where, allowed="one line for each id")
                 # 16 random bytes have fewer different ones once in 10^17 tokens.
-                if len(set(token)) < _DIFFERENT:
+                if len(set(token)) < _LEAST_DIFFERENT:
                     raise InputError("a token that anybody may guess", where=where, remedy="draw each at random")
                 ids.add(id)
                 tokens.add(token)

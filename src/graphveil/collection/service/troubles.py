@@ -18,21 +18,21 @@ _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "53100")
 _LOG = logging.getLogger("graphveil.collection")
 
 
-class Seldom(logging.Filter):
+class LineLimit(logging.Filter):
     """Lets few lines of a kind through (three at once, then one a minute): a thousand a second would fill a disk."""
 
     def __init__(self, lines: Buckets | None = None) -> None:
         super().__init__()
-        self._lines = lines or Buckets(1 / 60, 3.0)
+        self._lines = lines or Buckets(rate=1 / 60, size=3.0)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a line is written, by its format before values are put into it."""
         return self._lines.take(str(record.msg).partition("\n")[0])
 
 
-#: Of all lines that strangers can cause.
-SELDOM = Seldom()
-_LOG.addFilter(SELDOM)
+#: For all lines that strangers can cause.
+LINE_LIMIT = LineLimit()
+_LOG.addFilter(LINE_LIMIT)
 
 
 def code_of(error: BaseException) -> str:
@@ -46,13 +46,13 @@ def code_of(error: BaseException) -> str:
     # SQLite's name for a wrong statement, of the same class as a locked file.
     if name == "SQLITE_ERROR":
         return "fault"
-    gone = isinstance(error, DBAPIError) and error.connection_invalidated
-    return "busy" if gone or isinstance(error, OperationalError | InterfaceError | NoConnectionLeft) else "fault"
+    is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+    return "busy" if is_lost or isinstance(error, OperationalError | InterfaceError | NoConnectionLeft) else "fault"
 
 
-def write_down(error: BaseException) -> None:
+def log_error(error: BaseException) -> None:
     """Log an exception by its type and place; its message may quote what somebody sent, and is left out."""
-    places = traceback.extract_tb(error.__traceback__)
-    at = ", ".join(f"{place.name} line {place.lineno}" for place in places[-4:])
-    # One format for each code, so that `Seldom` limits each by itself.
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    at = ", ".join(f"{frame.name} line {frame.lineno}" for frame in frames)
+    # One format for each code, so that `LineLimit` limits each by itself.
     _LOG.error(f"{code_of(error)}: %s in %s", type(error).__name__, at)

@@ -35,7 +35,7 @@ from graphveil.graphs.value.parts import GraphParts
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 
-def ring(
+def run_phones(
     folder: Path, data: str, url: str, cast: Cast, progress: ProgressCallback, tokens: Path | None = None
 ) -> dict[str, Any]:
     """Let everybody whose token is unused take part in one epoch; return how many enrolled, enrolled elsewhere,
@@ -50,9 +50,9 @@ def ring(
         tokens: their file; None: in the folder.
 
     Raises:
-        InputError: the collector is on another machine, the data has other people, or no token is unused.
+        InputError: the collector is on another machine, the data is of other people, or every token is used.
     """
-    if not Place(urlsplit(url).hostname or "").here:
+    if not Place(urlsplit(url).hostname or "").is_local:
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
     with ExitStack() as stack, refusals(url):
         remote, graph = Remote(url), load_parts(data)
@@ -103,8 +103,8 @@ class Phones:
         kinds, counts = [field.kind for field in task.fields], Counter[str]()
         for index, device in enumerate(devices):
             if draws.random() >= self.cast.dropouts:
-                sent = read(report_of(task, opening, device, values_of(self.graph, device.node, kinds)))[0]
-                counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
+                report = read(report_of(task, opening, device, values_of(self.graph, device.node, kinds)))[0]
+                counts.update(self.remote.send(report) for _ in range(2 if draws.random() < self.cast.retries else 1))
             self.progress(Progress(index + 1, len(devices), "answering"))
         elsewhere = task.people - len(devices)
         totals = {"answered": counts["accepted"], "again": counts["again"]}

@@ -40,7 +40,7 @@ from graphveil.graphs.value.parts import GraphParts, SparseRows
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 #: The window of a play's task.
-_PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
+_WINDOW = {"opens": "2026-01-01", "closes": "2099-01-01"}
 #: The file of public edges.
 _EDGES = "edges.parquet"
 
@@ -121,7 +121,7 @@ class Client:
         return result
 
 
-class Apart:
+class SpreadAddresses:
     """A collector to which each connection comes from an address of its own, as those of phones do."""
 
     def __init__(self, inner: Collector) -> None:
@@ -153,31 +153,31 @@ def play(
     require_extra()
     draft, graph = read_draft(folder), load_parts(data)
     _require_fit(draft, graph, cast, data)
-    started = time.monotonic()
+    start = time.monotonic()
     # In a temporary folder: a play's secrets are worth nothing, but look like real ones.
     with tempfile.TemporaryDirectory() as play_folder, ExitStack() as stack:
         desk = _signed(draft, Path(play_folder), cast)
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         with served(desk) as url:
             stage = _Stage(desk, Remote(url), graph, cast, progress)
-            facts = stage.played(clients)
+            facts = stage.play(clients)
         facts["refused"] = desk.status()["refused"]
         if out is not None:
             facts["folder"] = out.write(desk.export)["folder"]
             facts |= _with_edges(draft, graph, out.path)
-    return {"simulation": True, "data": data, **facts, "seconds": round(time.monotonic() - started, 3)}
+    return {"simulation": True, "data": data, **facts, "seconds": round(time.monotonic() - start, 3)}
 
 
 @contextmanager
 def served(desk: Desk) -> Iterator[str]:
     """Run the collector of a signed task in a thread of this process; yield its address."""
     place = Place(port=0)
-    with desk.store() as store, listening(place) as own:
-        server = server_of(Apart(Collector(store)), place)
-        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+    with desk.store() as store, listening(place) as listener:
+        server = server_of(SpreadAddresses(Collector(store)), place)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         try:
-            yield address(own, place)
+            yield address(listener, place)
         finally:
             server.should_exit = True
             thread.join()
@@ -189,7 +189,7 @@ def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, o
     Args:
         kinds: of the task's fields.
     """
-    # The one place that reads them: its result goes to one device, and to nobody else.
+    # The only function that reads the values: its result goes to one device, and to nobody else.
     values: dict[str, object] = {}
     if "features" in kinds:
         values["features"] = _row(graph.x, node).tolist()
@@ -218,7 +218,7 @@ def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
     if draft.prices.links is not None or draft.prices.degree is not None or "edges" in graph.schema.private:
         return {}
     source, target = graph.edge_index
-    # Both directions stand there; of an edge without a direction one row says enough.
+    # The arrays hold both directions; one row is enough for an undirected edge.
     listed = np.ones(len(source), np.bool_) if graph.schema.directed else source < target
     names = np.array(draft.subject.ids, dtype=np.object_)
     table = polars.DataFrame({"source": names[source[listed]].tolist(), "target": names[target[listed]].tolist()})
@@ -229,7 +229,7 @@ def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
 
 def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:
     people = len(draft.subject.ids)
-    # By number: ids of a task are texts, and those of a graph may be numbers.
+    # Numbers and not ids are compared: ids of a task are texts, and those of a graph may be numbers.
     if graph.num_nodes != people:
         raise InputError(f"{data} has {graph.num_nodes:,} nodes, and the task is for {people:,} people")
     if cast.of(people) > people:
@@ -246,7 +246,7 @@ def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
     texts = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
     # The window is open in any case: a collection is tried out before it begins.
     least = min(draft.least or 1, cast.of(len(draft.subject.ids)))
-    write_draft(folder, draft.subject, {**texts, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
+    write_draft(folder, draft.subject, {**texts, **_WINDOW, "least": least, "public": list(words.public)}, draft.prices)
     desk = Desk(folder)
     desk.sign()
     desk.enrol()
@@ -263,67 +263,69 @@ class _Stage:
     cast: Cast
     progress: ProgressCallback
 
-    def played(self, clients: Sequence[Client]) -> dict[str, Any]:
+    def play(self, clients: Sequence[Client]) -> dict[str, Any]:
         """Play all epochs; return the counts, and the hash of the last epoch."""
         task, counts = Task.of(self.remote.task()), Counter[str]()
         show_task(task, clients)
-        # The node whose values a person has: at first their own; a change lasts until the next one.
-        lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
+        # The node whose values each person has: at first their own; a change lasts until the next one.
+        source_of, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
         for epoch, nodes in enumerate(self._arrivals(task.people)):
             # All enrol before the first answer, as in a real collection: the nonce is drawn after the last token.
-            devices += self._enrolled(task, nodes, clients, len(devices))
+            devices += self._enrol(nodes, clients, len(devices))
             if epoch:
                 # Some of those who took part before get the values of somebody else.
                 draws = Random(self.cast.seed + 1000 * epoch)
                 for device in devices:
                     if device.joined <= epoch and draws.random() < self.cast.changed:
-                        lives[device.node] = draws.randrange(len(lives))
+                        source_of[device.node] = draws.randrange(task.people)
                         counts["changed"] += 1
             self.desk.open()
-            counts += self._answered(task, devices, lives, epoch)
+            counts += self._answer(task, devices, source_of, epoch)
             hash = self.desk.close()["hash"]
-        by = {client.name: counts[f"by {client.name}"] for client in clients}
+        by_client = {client.name: counts[f"by {client.name}"] for client in clients}
         # With several epochs a person may answer one and not the next: the export says how many never answered.
-        often = {"epochs": self.cast.epochs, "changed": counts["changed"]}
-        more = {"dropped": len(devices) - sum(by.values())} if self.cast.epochs == 1 else often
+        extra = {"epochs": self.cast.epochs, "changed": counts["changed"]}
+        if self.cast.epochs == 1:
+            extra = {"dropped": len(devices) - sum(by_client.values())}
         answers = {"answered": counts["accepted"], "again": counts["again"]}
-        return {"enrolled": len(devices), **more, **answers, "clients": by, "hash": hash}
+        return {"enrolled": len(devices), **extra, **answers, "clients": by_client, "hash": hash}
 
     def _arrivals(self, people: int) -> list[list[int]]:
-        chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
+        """Return the nodes that enrol before each epoch."""
+        nodes = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
         if self.cast.epochs == 1:
-            return [chosen]
+            return [nodes]
         draws = Random(self.cast.seed + 2)
-        late = {node for node in chosen if draws.random() < self.cast.late}
-        first = [node for node in chosen if node not in late]
+        late = {node for node in nodes if draws.random() < self.cast.late}
+        first = [node for node in nodes if node not in late]
         return [first, sorted(late), *([] for _ in range(self.cast.epochs - 2))]
 
-    def _enrolled(self, task: Task, nodes: Sequence[int], clients: Sequence[Client], before: int) -> Iterator[Device]:
+    def _enrol(self, nodes: Sequence[int], clients: Sequence[Client], before: int) -> Iterator[Device]:
         with (self.desk.folder / TOKENS).open(newline="", encoding="utf-8") as file:
             tokens = [row["token"] for row in csv.DictReader(file)]
-        for place, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             key = os.urandom(32)
             with refusals("enrolment"):
                 number, joined = self.remote.enrol(tokens[node], key.hex())
-            yield Device(node, number, joined, clients[(before + place) % len(clients)], key)
-            self.progress(Progress(place + 1, len(nodes), "enrolling"))
+            yield Device(node, number, joined, clients[(before + index) % len(clients)], key)
+            self.progress(Progress(index + 1, len(nodes), "enrolling"))
 
-    def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
+    def _answer(self, task: Task, devices: Sequence[Device], source_of: Mapping[int, int], epoch: int) -> Counter[str]:
         opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
         kinds, counts = [task_field.kind for task_field in task.fields], Counter[str]()
         for index, device in enumerate(devices):
             # A person who drops out has enrolled and sends nothing: their report is missing, not zero.
             if draws.random() >= self.cast.dropouts:
-                values = values_of(self.graph, lives[device.node], kinds)
-                friends = values.get("links")
-                # Nobody is linked to themselves.
-                if isinstance(friends, list):
-                    values["links"] = [friend for friend in friends if friend != device.node]
-                sent = report_of(task, opening, device, values)
+                values = values_of(self.graph, source_of[device.node], kinds)
+                links = values.get("links")
+                # With somebody else's values a person could be linked to themselves.
+                if isinstance(links, list):
+                    values["links"] = [node for node in links if node != device.node]
+                report = report_of(task, opening, device, values)
                 # Byte for byte the same: without an acknowledgement a device sends again, and is counted once.
                 times = 2 if draws.random() < self.cast.retries else 1
                 with refusals("report"):
-                    counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
+                    counts.update(self.remote.send(read(report)[0]) for _ in range(times))
                 counts[f"by {device.client.name}"] += 1
             self.progress(Progress(index + 1, len(devices), "answering"))
         return counts

@@ -67,18 +67,18 @@ def leaf_size(task: Task) -> int:
     return 8 + len(task.fields) + SHORT
 
 
-def flag_places(task: Task) -> tuple[int, ...]:
+def flag_offsets(task: Task) -> tuple[int, ...]:
     """Return the bit of a body at which each field says whether it is answered."""
     return tuple(accumulate((1 + field.width for field in task.fields[:-1]), initial=0))
 
 
-def flags_of(body: bytes, places: tuple[int, ...]) -> bytes:
+def flags_of(body: bytes, offsets: tuple[int, ...]) -> bytes:
     """Return for each field whether a body answers it, a byte each.
 
     Args:
-        places: see `flag_places`.
+        offsets: see `flag_offsets`.
     """
-    return bytes(body[at >> 3] >> (7 - at % 8) & 1 for at in places)
+    return bytes(body[at >> 3] >> (7 - at % 8) & 1 for at in offsets)
 
 
 def epoch_hash(task: Task, epoch: int, nonce: bytes, leaves: Iterable[bytes]) -> bytes:
@@ -98,6 +98,7 @@ Numbers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 #: Number, epoch, first epoch, body; None where it was scrubbed.
 Row = tuple[int, int, int, bytes | None]
+#: Rows that are read together.
 _AT_ONCE = 1 << 14
 
 
@@ -106,7 +107,7 @@ class Last:
     """Everybody's last report, by number.
 
     Args:
-        numbers, epochs, joined: int64 [n], who sent it, of which epoch it is, and in which they joined.
+        numbers, epochs, joined: int64 [n], who sent it, of which epoch it is, and in which epoch they joined.
         salts: uint8 [n, 16].
         bodies: uint8 [n, bytes].
     """
@@ -117,15 +118,15 @@ class Last:
     salts: Bytes
     bodies: Bytes
 
-    def keeps(self, rows: Iterator[Row]) -> bool:
+    def matches(self, rows: Iterator[Row]) -> bool:
         """Return whether these rows of `last_of` are exactly the reports here; a scrubbed body matches any."""
         at = 0
         while block := list(islice(rows, _AT_ONCE)):
             part = slice(at, at + len(block))
             columns = (self.numbers[part], self.epochs[part], self.joined[part])
-            facts = np.array([row[:3] for row in block], np.int64).T
-            # Row by row: with one report too few or too many, another row is in its place.
-            if not all(np.array_equal(own, stored) for own, stored in zip(columns, facts, strict=True)):
+            stored_columns = np.array([row[:3] for row in block], np.int64).T
+            # By position: with one report too few or too many, the rows after it differ.
+            if not all(np.array_equal(own, stored) for own, stored in zip(columns, stored_columns, strict=True)):
                 return False
             bodies = zip(self.bodies[part], (row[3] for row in block), strict=True)
             if not all(body is None or body == own.tobytes() for own, body in bodies):
@@ -157,13 +158,13 @@ class Leaves:
         return self.leaves[:, -SHORT:]
 
 
-class Gathered:
+class FrozenReports:
     """Collects reports as they are read from a database; the secret of a closed epoch is None where it was scrubbed."""
 
     def __init__(self, task: Task, secrets: Mapping[int, bytes | None]) -> None:
-        self._task, self._secrets, self._places = task, secrets, flag_places(task)
-        # Machine numbers: with Python's a row would take four times the memory.
-        self._facts, self._of_leaf = (array("q"), array("q"), array("q")), array("q")
+        self._task, self._secrets, self._offsets = task, secrets, flag_offsets(task)
+        # Arrays of machine integers: a list of Python's would take four times the memory.
+        self._columns, self._leaf_epochs = (array("q"), array("q"), array("q")), array("q")
         self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
 
     def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
@@ -172,27 +173,27 @@ class Gathered:
         if body is None or secret is None:
             raise scrubbed()
         salt = salt_of(secret, number)
-        self._of_leaf.append(epoch)
-        self._leaves += leaf_of(number, flags_of(body, self._places), seal_of(salt, joined, body))
-        if self._facts[0] and self._facts[0][-1] == number:
-            # A report of an earlier epoch, which this one replaces.
+        self._leaf_epochs.append(epoch)
+        self._leaves += leaf_of(number, flags_of(body, self._offsets), seal_of(salt, joined, body))
+        numbers = self._columns[0]
+        if numbers and numbers[-1] == number:
+            # This report replaces that of an earlier epoch.
             del self._bodies[-len(body) :], self._salts[-SHORT:]
-            for column in self._facts:
+            for column in self._columns:
                 column.pop()
-        for column, value in zip(self._facts, (number, epoch, joined), strict=True):
+        for column, value in zip(self._columns, (number, epoch, joined), strict=True):
             column.append(value)
         self._salts += salt
         self._bodies += body
 
     def arrays(self) -> tuple[Last, Leaves]:
         """Return everybody's last report, and the leaves of all."""
-        numbers, epochs, joined = (np.frombuffer(column, np.int64) for column in self._facts)
-        width = -(-self._task.bits // 8)
-        salts, bodies = _rows(self._salts, SHORT), _rows(self._bodies, width)
-        of_leaf, leaves = np.frombuffer(self._of_leaf, np.int64), _rows(self._leaves, leaf_size(self._task))
-        # They came by number; a stable sort keeps that order within an epoch.
-        order = np.argsort(of_leaf, kind="stable")
-        return Last(numbers, epochs, joined, salts, bodies), Leaves(of_leaf[order], leaves[order])
+        numbers, epochs, joined = (np.frombuffer(column, np.int64) for column in self._columns)
+        salts, bodies = _rows(self._salts, SHORT), _rows(self._bodies, self._task.body_bytes)
+        leaf_epochs, leaves = np.frombuffer(self._leaf_epochs, np.int64), _rows(self._leaves, leaf_size(self._task))
+        # Reports were added by number; a stable sort keeps that order within an epoch.
+        order = np.argsort(leaf_epochs, kind="stable")
+        return Last(numbers, epochs, joined, salts, bodies), Leaves(leaf_epochs[order], leaves[order])
 
 
 def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
@@ -209,14 +210,14 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
     columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
     query = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
     ordered = query.where(REPORTS.c.epoch.in_(epochs)).order_by(REPORTS.c.number, REPORTS.c.epoch)
-    # For this statement alone: on the connection it would make a cursor of every later one.
+    # For this statement alone: as an option of the connection it would apply to every later statement too.
     with connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows:
         for number, epoch, joined, body in rows:
             yield number, epoch, joined, None if body is None else bytes(body)
 
 
 def last_of(rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the last report of each person, of the rows of `rows_of`."""
+    """Yield each person's last report among the rows of `rows_of`."""
     last: Row | None = None
     for row in rows:
         if last is not None and last[0] != row[0]:

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, Table
 
-from graphveil.collection.store.tables import ALONE, ENROLMENTS, EPOCHS, PATIENCE, PEOPLE, REPORTS
+from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, NO_TRANSACTION, PATIENCE, PEOPLE, REPORTS
 from graphveil.errors import InputError
 
 #: The tables that grow with the people.
 _GROWING = (PEOPLE, ENROLMENTS, REPORTS)
 #: Milliseconds for which PostgreSQL waits until nobody uses a table; new users queue behind it.
-_LOCK = 5_000
+_LOCK_TIMEOUT = 5_000
 #: Milliseconds that readers of SQLite's log get to finish; nobody writes meanwhile.
-_SHORT = 20
+_READER_WAIT = 20
 
 
 def size_of(engine: Engine) -> int:
@@ -49,7 +49,7 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
         in_memory: whether SQLite makes its copy in memory, not in a temporary file.
     """
     if engine.dialect.name == "sqlite":
-        with _alone(engine) as connection:
+        with _without_transaction(engine) as connection:
             connection.exec_driver_sql(f"PRAGMA temp_store={'MEMORY' if in_memory else 'DEFAULT'}")
             connection.exec_driver_sql("VACUUM")
         return
@@ -76,7 +76,7 @@ def overwrite(engine: Engine) -> None:
         )
 
 
-def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
+def empty_log(engine: Engine, wait: int = _READER_WAIT) -> bool:
     """Copy SQLite's log into the file and empty it; return whether that could be done now.
 
     Args:
@@ -84,7 +84,7 @@ def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
     """
     if engine.dialect.name != "sqlite":
         return True
-    with _alone(engine) as connection:
+    with _without_transaction(engine) as connection:
         # First the part that keeps nobody waiting.
         connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
         connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
@@ -97,7 +97,7 @@ def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
 def _cluster(engine: Engine, table: Table) -> None:
     # Unlike a new table under the old name, this leaves its rows to a backup that has begun.
     with engine.begin() as connection:
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK}")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT}")
         connection.exec_driver_sql(f"CLUSTER {table.name} USING {table.name}_pkey")
 
 
@@ -114,7 +114,7 @@ def log_size(engine: Engine) -> int:
 
 
 @contextmanager
-def _alone(engine: Engine) -> Iterator[Connection]:
+def _without_transaction(engine: Engine) -> Iterator[Connection]:
     """Give a connection of SQLite whose statements run in no transaction."""
     with engine.connect() as connection:
-        yield connection.execution_options(**ALONE)
+        yield connection.execution_options(**NO_TRANSACTION)

@@ -18,11 +18,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from graphveil.collection.store.forgetting import OPEN, is_scrubbed, require_bodies, require_closed
 from graphveil.collection.store.frozen import (
-    Gathered,
+    FrozenReports,
     Last,
     Leaves,
     epoch_hash,
-    flag_places,
+    flag_offsets,
     flags_of,
     last_of,
     leaf_of,
@@ -33,10 +33,11 @@ from graphveil.collection.store.frozen import (
 from graphveil.collection.store.rewriting import overwrite
 from graphveil.collection.store.tables import (
     COUNTS,
+    DIGEST_BYTES,
     ENROLMENTS,
     EPOCHS,
     PEOPLE,
-    READS,
+    READ_ONLY,
     REFUSALS,
     REPORTS,
     SETTINGS,
@@ -47,34 +48,34 @@ from graphveil.device.task import Task
 from graphveil.device.wire import enrolment_id, numbered
 from graphveil.errors import InputError
 
-_AT_ONCE = 1 << 14
+_PEOPLE_AT_ONCE = 1 << 14
 #: Ids that are read at a time.
-_IDS = 1 << 9
+_IDS_AT_ONCE = 1 << 9
 #: Seconds.
 HOUR = 3600
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
-_COUNTED = select(func.sum(COUNTS.c.count))
 _INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
 
 
-def _added(dialect: Any) -> Any:
+def _add_to_counts(dialect: Any) -> Any:
+    """Return the statement that adds to a row of `COUNTS`, or inserts it."""
     statement = dialect.insert(COUNTS)
     return statement.on_conflict_do_update(
         index_elements=list(COUNTS.primary_key), set_={"count": COUNTS.c.count + statement.excluded.count}
     )
 
 
-_COUNT_IN_SQLITE = str(_added(sqlite).compile(dialect=sqlite.dialect()))
+_COUNT_IN_SQLITE = str(_add_to_counts(sqlite).compile(dialect=sqlite.dialect()))
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A report that was checked, but for what only the database knows.
+class CheckedReport:
+    """A report that passed all checks that need no transaction.
 
     Args:
-        number: who sent it.
+        number: of the person who sent it.
         epoch: for which it was made.
-        digest: of all its bytes, id included, 16 bytes.
+        digest: of all its bytes, id included, `DIGEST_BYTES` bytes.
     """
 
     number: int
@@ -83,7 +84,7 @@ class Sent:
     body: bytes
 
     @property
-    def name(self) -> tuple[int, int, bytes]:
+    def identity(self) -> tuple[int, int, bytes]:
         """What distinguishes it from all other reports."""
         return self.number, self.epoch, self.digest
 
@@ -99,7 +100,7 @@ class Store:
     """A collection's database (see `tables.opened`), whose `reader` waits for nobody, and nobody for it."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.reader = engine, engine.execution_options(**READS)
+        self.engine, self.reader = engine, engine.execution_options(**READ_ONLY)
         self._writer = secrets.randbits(62)
 
     # ---- task and people ----
@@ -119,8 +120,8 @@ class Store:
     def withdraw(self, task: bytes) -> None:
         """Forget a signed task that was never published, so that another can begin here; any other stays."""
         with self.engine.begin() as connection:
-            mine = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
-            connection.execute(delete(SETTINGS).where(mine))
+            is_task = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
+            connection.execute(delete(SETTINGS).where(is_task))
 
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
         """Store ids and tokens, in order, in a collection without people; InputError where there are people."""
@@ -168,10 +169,10 @@ class Store:
             name = enrolment_id(task.hash, key)
             values = {"number": number, "enrolment": name, "key": key, "joined": joined}
             # By the constraint: of two devices with one token at the same time, only the first is enrolled.
-            fresh = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
-            if connection.execute(fresh, values).scalar_one_or_none() is not None:
+            insertion = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
+            if connection.execute(insertion, values).scalar_one_or_none() is not None:
                 self._count(connection, "enrolled", joined, 0, 1)
-            # The row as it is now, whoever wrote it: an answer that was lost is repeated to the same device alone.
+            # The row as it is now, whoever wrote it: a lost answer is repeated, to the same device alone.
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
 
@@ -179,7 +180,7 @@ class Store:
         """Give somebody another token, and return it; the old one enrols nobody any more.
 
         Args:
-            random: of the new one.
+            random: random bytes of the new token.
 
         Raises:
             InputError: nobody has this id, or they have enrolled.
@@ -197,12 +198,11 @@ class Store:
                     remedy="that device answers; a second one would be a second answer, at a price nobody agreed to",
                 )
             token = numbered(random, number)
-            changed = update(PEOPLE).where(PEOPLE.c.number == number).values(token=hashed(token))
-            connection.execute(changed)
+            connection.execute(update(PEOPLE).where(PEOPLE.c.number == number).values(token=hashed(token)))
         return token
 
-    def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
-        """Return the enrolments behind names on the wire, 16 bytes each; names that nobody has are left out."""
+    def enrolments(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
+        """Return the enrolments of these names, 16 bytes each as on the wire; names that nobody has are left out."""
         query = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
         with self.reader.connect() as connection:
             rows = connection.execute(query).all()
@@ -225,12 +225,12 @@ class Store:
         with self.reader.connect() as connection:
             return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
 
-    def opened(self) -> int:
+    def epoch_count(self) -> int:
         """Return how many epochs there have been."""
         with self.reader.connect() as connection:
             return connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
 
-    def epoch(self) -> int | None:
+    def current_epoch(self) -> int | None:
         with self.reader.connect() as connection:
             return connection.execute(OPEN).scalar_one_or_none()
 
@@ -247,18 +247,17 @@ class Store:
             row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
             if row is None:
                 raise InputError("no epoch is open", remedy="`graphveil collect open` opens one")
-            places = flag_places(task)
+            offsets = flag_offsets(task)
             # In the order of people and not of arrival: the hash shows what was received, and not when.
             leaves = (
-                leaf_of(number, flags_of(body or b"", places), seal_of(salt_of(secret, number), joined, body or b""))
+                leaf_of(number, flags_of(body or b"", offsets), seal_of(salt_of(secret, number), joined, body or b""))
                 for number, _, joined, body in rows_of(connection, [row.epoch])
             )
             digest = epoch_hash(task, row.epoch, bytes(row.nonce), leaves)
-            done = update(EPOCHS).where(EPOCHS.c.epoch == row.epoch).values(hash=digest, secret=secret)
-            connection.execute(done)
+            connection.execute(update(EPOCHS).where(EPOCHS.c.epoch == row.epoch).values(hash=digest, secret=secret))
         return int(row.epoch), digest
 
-    def closed(self) -> list[tuple[bytes, bytes]]:
+    def closed_epochs(self) -> list[tuple[bytes, bytes]]:
         """Return nonce and hash of every closed epoch, in order."""
         query = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
         with self.reader.connect() as connection:
@@ -266,7 +265,7 @@ class Store:
 
     # ---- reports ----
 
-    def add(self, sent: Sequence[Sent], *, inside: bool = True) -> list[str]:
+    def add(self, reports: Sequence[CheckedReport], *, inside: bool = True) -> list[str]:
         """Store reports in one transaction; see `intake` for what is checked before. Return for each "accepted",
         "again" (the same report was stored before), "conflict" (another report of the person was), or "closed" (its
         epoch or the window is).
@@ -276,26 +275,31 @@ class Store:
         """
         with self.engine.begin() as connection:
             # A shared lock: an epoch is not closed and hashed while reports of it are being stored.
-            found_open = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
-            epoch = found_open if inside else None
-            before, answered = self._stored(connection, [report.number for report in sent], epoch)
+            open_epoch = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
+            epoch = open_epoch if inside else None
+            stored, reporters = self._stored(connection, [report.number for report in reports], epoch)
             # Of the epoch that is open now: another process may have closed one and opened the next since the tag was
-            # checked.
-            free = [report for report in reversed(sent) if report.epoch == epoch and report.number not in answered]
-            fresh = {report.number: report for report in free}
+            # checked. The first of several reports of a person is written.
+            candidates = [
+                report for report in reversed(reports) if report.epoch == epoch and report.number not in reporters
+            ]
+            fresh = {report.number: report for report in candidates}
             written = self._write(connection, list(fresh.values()), epoch)
             # Another process may have written the same report since then: it is stored, though not by this process.
-            stored_since = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
-            stands = before | stored_since | {fresh[number].name for number in written}
+            stored |= self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
+            stored |= {fresh[number].identity for number in written}
         answers = []
-        for report in sent:
-            accepted = report.number in written and fresh[report.number] is report
-            missed = "conflict" if report.epoch == epoch else "closed"
-            answers.append("accepted" if accepted else "again" if report.name in stands else missed)
+        for report in reports:
+            if report.number in written and fresh[report.number] is report:
+                answers.append("accepted")
+            elif report.identity in stored:
+                answers.append("again")
+            else:
+                answers.append("conflict" if report.epoch == epoch else "closed")
         return answers
 
-    def _write(self, connection: Connection, fresh: Sequence[Sent], epoch: int | None) -> set[int]:
-        """Write reports of different people who have none of the epoch yet; return whose were written."""
+    def _write(self, connection: Connection, fresh: Sequence[CheckedReport], epoch: int | None) -> set[int]:
+        """Write reports of different people without a report of the epoch; return the numbers of those written."""
         if not fresh:
             return set()
         # The hour and no finer: when somebody answered may tell who they are.
@@ -325,10 +329,10 @@ class Store:
         with self.reader.connect() as connection:
             query = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))
             secrets_by_epoch = {row.epoch: row.secret and bytes(row.secret) for row in connection.execute(query)}
-            gathered = Gathered(task, secrets_by_epoch)
+            reports = FrozenReports(task, secrets_by_epoch)
             for row in rows_of(connection, list(secrets_by_epoch)):
-                gathered.add(*row)
-        return gathered.arrays()
+                reports.add(*row)
+        return reports.arrays()
 
     def ids(self) -> Iterator[str]:
         """Yield the id of everybody who may take part, by number."""
@@ -338,7 +342,7 @@ class Store:
             # since thousands may read slowly at the same time.
             query = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
             with self.reader.connect() as connection:
-                page = connection.execute(query.order_by(PEOPLE.c.number).limit(_IDS)).all()
+                page = connection.execute(query.order_by(PEOPLE.c.number).limit(_IDS_AT_ONCE)).all()
             if not page:
                 return
             yield from (id for _, id in page)
@@ -351,52 +355,53 @@ class Store:
         """
         with self.engine.begin() as connection:
             require_closed(connection)
-            # By number: an epoch that closes from now on was compared with nothing.
+            # Only these: an epoch that closes from now on was not compared with the export.
             epochs = connection.execute(_CLOSED).scalars().all()
-            if not last.keeps(last_of(rows_of(connection, epochs))):
+            if not last.matches(last_of(rows_of(connection, epochs))):
                 raise InputError(
                     "the export holds other reports than those to be forgotten",
                     remedy="export the collection as it stands now, then scrub it",
                 )
-            old = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
-            forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+            has_body = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
+            scrubbed = int(connection.execute(update(REPORTS).where(has_body).values(body=None)).rowcount)
             # With the secret, short bodies could be guessed: it salts their seals, which are in the export.
             connection.execute(update(EPOCHS).where(EPOCHS.c.epoch.in_(epochs)).values(secret=None))
         overwrite(self.engine)
-        return forgotten
+        return scrubbed
 
-    def count(self, refused: Mapping[str, int]) -> None:
+    def count_refusals(self, refused: Mapping[str, int]) -> None:
         if not refused:
             return
         with self.engine.begin() as connection:
             # In one order everywhere, so that two processes that count the same codes never wait for each other.
-            for code, more in sorted(refused.items()):
-                added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
-                if not connection.execute(added).rowcount:
+            for code, count in sorted(refused.items()):
+                addition = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + count)
+                if not connection.execute(addition).rowcount:
                     # Another process may have been first.
                     connection.execute(self._or_nothing(REFUSALS), [{"code": code, "count": 0}])
-                    connection.execute(added)
+                    connection.execute(addition)
 
     def status(self) -> dict[str, Any]:
         """Return how many may take part, have enrolled, have reported in the present epoch, and were refused."""
         with self.reader.connect() as connection:
             last = connection.execute(select(func.max(PEOPLE.c.number))).scalar()
-            # Everybody is numbered, from 0 on.
+            # People are numbered from 0 on.
             people = 0 if last is None else last + 1
             epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
-            of = COUNTS.c.kind
-            enrolled = int(connection.execute(_COUNTED.where(of == "enrolled")).scalar() or 0)
-            mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
-            received = int(connection.execute(mine).scalar() or 0)
-            open = connection.execute(OPEN).scalar_one_or_none()
-        counts = {"people": people, "enrolled": enrolled, "epoch": epoch}
-        return {**counts, "open": open is not None, "received": received, "refused": self.refusals()}
+            is_open = connection.execute(OPEN).scalar_one_or_none() is not None
+            return {
+                "people": people,
+                "enrolled": _total(connection, "enrolled"),
+                "epoch": epoch,
+                "open": is_open,
+                "received": _total(connection, "received", epoch),
+                "refused": self.refusals(),
+            }
 
-    def empty(self, epoch: int) -> int:
+    def empty_count(self, epoch: int) -> int:
         """Return how many reports of an epoch are empty: nothing was answered, so the body is all zeros."""
         with self.reader.connect() as connection:
-            query = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
-            return int(connection.execute(query).scalar() or 0)
+            return _total(connection, "empty", epoch)
 
     def refusals(self) -> dict[str, int]:
         with self.reader.connect() as connection:
@@ -405,21 +410,21 @@ class Store:
     def _stored(
         self, connection: Connection, numbers: list[int], epoch: int | None
     ) -> tuple[set[tuple[int, int, bytes]], set[int]]:
-        """Return the names of some people's reports of all epochs, and who of them has a report of one epoch."""
+        """Return the identities of all reports of some people, and the numbers of those with a report of `epoch`."""
         if not numbers:
             return set(), set()
         query = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
         rows = connection.execute(query).all()
-        names = {(row.number, row.epoch, bytes(row.digest)) for row in rows}
-        return names, {row.number for row in rows if row.epoch == epoch}
+        identities = {(row.number, row.epoch, bytes(row.digest)) for row in rows}
+        return identities, {row.number for row in rows if row.epoch == epoch}
 
-    def _count(self, connection: Connection, kind: str, epoch: int, hour: int, more: int) -> None:
-        """Add to this process's own counts, in the transaction of what is counted."""
-        row = (kind, epoch, hour, self._writer, more)
+    def _count(self, connection: Connection, kind: str, epoch: int, hour: int, count: int) -> None:
+        """Add to this process's own counts, in the transaction that writes the rows."""
+        row = (kind, epoch, hour, self._writer, count)
         if self.engine.dialect.name == "sqlite":
             connection.exec_driver_sql(_COUNT_IN_SQLITE, row)
         else:
-            connection.execute(_added(postgresql), dict(zip(COUNTS.columns.keys(), row, strict=True)))
+            connection.execute(_add_to_counts(postgresql), dict(zip(COUNTS.columns.keys(), row, strict=True)))
 
     def _or_nothing(self, table: Any) -> Any:
         dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql
@@ -431,15 +436,21 @@ class Store:
         return None if value is None else bytes(value)
 
 
+def _total(connection: Connection, kind: str, epoch: int | None = None) -> int:
+    query = select(func.sum(COUNTS.c.count)).where(COUNTS.c.kind == kind)
+    in_epoch = query if epoch is None else query.where(COUNTS.c.epoch == epoch)
+    return int(connection.execute(in_epoch).scalar() or 0)
+
+
 def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -> None:
     numbered = enumerate(people)
     TOKENS.drop(connection)
-    while part := list(islice(numbered, _AT_ONCE)):
+    while part := list(islice(numbered, _PEOPLE_AT_ONCE)):
         rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
         connection.execute(insert(PEOPLE), rows)
     TOKENS.create(connection)
 
 
 def hashed(token: bytes) -> bytes:
-    """Return how a token is stored: 128 bits, as hard to guess as the shortest token."""
-    return hashlib.sha256(b"graphveil/token/1" + token).digest()[:16]
+    """Return the hash of a token that is stored in its place."""
+    return hashlib.sha256(b"graphveil/token/1" + token).digest()[:DIGEST_BYTES]

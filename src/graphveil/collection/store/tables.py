@@ -45,15 +45,17 @@ _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 SETTINGS = Table(
     "settings", METADATA, Column("name", String(40), primary_key=True), Column("value", LargeBinary, nullable=False)
 )
+#: Bytes of a SHA-256 digest that are stored: 128 bits, as hard to guess as the shortest token.
+DIGEST_BYTES = 16
 PEOPLE = Table(
     "people",
     METADATA,
     Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("id", String, nullable=False),
     # A token is 128 bits or more: its hash is as good as the token for comparing, and worth nothing to a thief.
-    Column("token", LargeBinary(16), nullable=False),
+    Column("token", LargeBinary(DIGEST_BYTES), nullable=False),
 )
-#: By itself, so that people are counted in first: made of millions of tokens at once it is sorted, and dense.
+#: Apart from the table, so that it is built when everybody is stored: at once it is sorted and dense, and faster.
 TOKENS = Index("tokens", PEOPLE.c.token, unique=True)
 ENROLMENTS = Table(
     "enrolments",
@@ -70,7 +72,7 @@ REPORTS = Table(
     # order; as they come, rows would tell who reported before whom.
     Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("digest", LargeBinary(16), nullable=False),
+    Column("digest", LargeBinary(DIGEST_BYTES), nullable=False),
     Column("body", LargeBinary),
     Column("hour", Integer, nullable=False),
     sqlite_with_rowid=False,
@@ -109,15 +111,15 @@ _PRAGMAS = (
     "wal_autocheckpoint=262144", "journal_size_limit=67108864", "cache_size=-65536",
 )  # fmt: skip
 #: Of PostgreSQL: seconds to connect, and milliseconds in which it must acknowledge what it was sent.
-_REACHED = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
+_CONNECT_ARGS = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
 #: Brings tables of one shape to the next.
 Step = Callable[[Connection], None]
 #: From shape n to n + 1, in order: the settings of every database hold its shape. Steps are never changed.
 STEPS: tuple[Step, ...] = ()
-#: What marks connections that only read.
-READS = {"graphveil_reads": True}
-#: What marks connections of SQLite whose statements run in no transaction.
-ALONE = {"graphveil_alone": True}
+#: The option of connections that only read.
+READ_ONLY = {"graphveil_reads": True}
+#: The option of connections of SQLite whose statements run in no transaction.
+NO_TRANSACTION = {"graphveil_alone": True}
 
 
 def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
@@ -147,21 +149,21 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
                 reason = f"the database {file} cannot be used by its owner alone ({error.strerror})"
                 raise InputError(reason) from error
         engine = create_engine(url, hide_parameters=True)
-        event.listen(engine, "connect", _durable)
+        event.listen(engine, "connect", _set_pragmas)
         event.listen(engine, "begin", _begin)
     else:
-        engine = create_engine(url, hide_parameters=True, connect_args=_REACHED)
+        engine = create_engine(url, hide_parameters=True, connect_args=_CONNECT_ARGS)
     try:
         # All or nothing: half of the tables, or half of a step, would never be right again.
         with engine.begin() as connection:
-            _bring_up(connection, steps)
+            _migrate(connection, steps)
     except BaseException:
         engine.dispose()
         raise
     return engine
 
 
-def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:
+def _migrate(connection: Connection, steps: Sequence[Step]) -> None:
     """Make the tables, or bring those of an older shape up to date."""
     newest, shape = len(steps) + 1, (SETTINGS.c.name == "shape")
     if not inspect(connection).has_table(SETTINGS.name):
@@ -171,14 +173,14 @@ def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:
     value = connection.execute(select(SETTINGS.c.value).where(shape)).scalar_one_or_none()
     current = 0 if value is None else int(bytes(value))
     if not 1 <= current <= newest:
-        raise _unknown(current, newest)
+        raise _unknown_shape(current, newest)
     for step in steps[current - 1 :]:
         step(connection)
     if current < newest:
         connection.execute(update(SETTINGS).where(shape).values(value=str(newest).encode()))
 
 
-def _unknown(shape: int, newest: int) -> InputError:
+def _unknown_shape(shape: int, newest: int) -> InputError:
     if shape:
         return InputError(
             f"the database is of a newer graphveil (shape {shape}; this one knows up to {newest})",
@@ -187,7 +189,7 @@ def _unknown(shape: int, newest: int) -> InputError:
     return InputError("the database holds tables that are not graphveil's", remedy="take another file or database")
 
 
-def _durable(connection: Any, _: Any) -> None:
+def _set_pragmas(connection: Any, _: Any) -> None:
     # sqlite3 would begin by itself, and only at the first write: two processes could read the same, and both write.
     connection.isolation_level = None
     for pragma in _PRAGMAS:

@@ -99,7 +99,7 @@ def task_facts(
     if not fields_and_mechanisms:
         raise InputError("the task asks for nothing", allowed="an epsilon for features, label, links or degree")
     fields, mechanisms = zip(*fields_and_mechanisms, strict=True)
-    guarantees = promises(mechanisms, [str(facts["epsilon"]) for facts in fields])
+    guarantees = guarantees_of(mechanisms, [str(facts["epsilon"]) for facts in fields])
     texts = {"name": words.name, "organiser": words.organiser, "purpose": words.purpose, "contact": words.contact}
     return {
         "version": VERSION,
@@ -131,8 +131,8 @@ def at_most(decimal: str, name: str = "epsilon") -> float:
 def below(exact: Fraction) -> float:
     """Return the largest binary64 number that is not above an epsilon, 44 at most."""
     # From 44 on a threshold of 64 bits cannot tell one epsilon from the next, and devices count them as 44.
-    near = float(min(exact, Fraction(LARGEST)))
-    return near if Fraction(near) <= exact else math.nextafter(near, 0.0)
+    nearest = float(min(exact, Fraction(LARGEST)))
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
 def _fields(
@@ -190,7 +190,7 @@ def _decimal(bound: float) -> str:
     return mantissa if not exponent else f"{mantissa}e{int(exponent)}"
 
 
-def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[Guarantee]:
+def guarantees_of(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[Guarantee]:
     """Return the guarantee of each unit, then of all units together where there are several.
 
     Args:
@@ -203,14 +203,14 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
         permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, MultiBit | RandomizedResponse)
     ]
     lists = [permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, AdjacencyRR | NoisyDegree)]
-    of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
+    of_lists = [_sum_of(lists, lists[0].unit)] if len(lists) > 1 else lists
     each = [*people, *of_lists]
+    if len(each) == 1:
+        return each
     # Replacing one relationship by another would change two bits; the unit is whether a relationship exists.
-    whole = [
-        *people,
-        *(replace(mechanism, unit=mechanism.unit.existence(), relation="replace") for mechanism in of_lists),
-    ]
-    return each if len(each) == 1 else [*each, _added(whole, together(mechanism.unit for mechanism in whole))]
+    relationship = [replace(guarantee, unit=guarantee.unit.existence(), relation="replace") for guarantee in of_lists]
+    parts = [*people, *relationship]
+    return [*each, _sum_of(parts, together(guarantee.unit for guarantee in parts))]
 
 
 def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
@@ -221,7 +221,7 @@ def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
     return replace(mechanism, epsilon=epsilon)
 
 
-def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
+def _sum_of(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
     # As the decimals that people read: in binary 0.1 + 0.2 is a little above 0.3, and would be printed as 0.300001.
     exact = sum(Fraction(str(part.epsilon)) for part in parts)
     return replace(compose(parts, unit=unit), epsilon=float(exact))

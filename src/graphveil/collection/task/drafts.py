@@ -44,7 +44,7 @@ PRICES: Mapping[str, str] = {
     "degree": "one link in a person's number of links",
 }
 _KEYS = {*WORDS, "least", "public", "price"}
-_AGAIN = "edit task.toml alone, and let `collect init` make the rest again"
+_REMEDY = "edit task.toml alone, and let `collect init` make the rest again"
 _HEAD = """\
 # What people are asked, by whom, what for, and at which price. Fill in what is empty; once it is signed nothing can be
 # changed, because every device knows the task by its hash.
@@ -81,32 +81,32 @@ class Draft:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
         window = {"opens": self.opens, "closes": self.closes, "least": self.least}
         require_possible(window, len(self.subject.ids))
-        return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
+        return self._facts(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """The guarantee at these prices in sentences, if any; InputError for a price that no task can have."""
+        """Return the guarantee at these prices in sentences, if any; InputError for a price that no task can have."""
         # With any window and least number: neither changes the guarantee.
-        guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
+        guarantee: Any = self._facts(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
 
     def report_bytes(self) -> int:
-        """The bytes of one report at these prices, 0 without; InputError for a price that no task can have."""
+        """Return the bytes of one report at these prices, 0 without; InputError for a price that no task can have."""
         if not self.asks:
             return 0
         with refusals(TASK):
-            return -(-body_bits(fields_of(self._declared(0, 1, 1), len(self.subject.ids))) // 8)
+            return -(-body_bits(fields_of(self._facts(0, 1, 1), len(self.subject.ids))) // 8)
 
-    def _declared(self, opens: int, closes: int, least: int) -> dict[str, object]:
-        about = self.subject
+    def _facts(self, opens: int, closes: int, least: int) -> dict[str, object]:
+        subject = self.subject
         window = {"opens": opens, "closes": closes, "least": least}
-        texts_by_name = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
-        for name, texts in {**texts_by_name, "ids": self.subject.ids}.items():
+        texts_by_name = {**asdict(self.words), "classes": subject.schema.classes, "names": subject.names}
+        for name, texts in {**texts_by_name, "ids": subject.ids}.items():
             hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
             if hidden is not None:
                 what = f"{name}: the character U+{ord(hidden):04X} is invisible, or changes the direction of text"
                 raise InputError(what, where=TASK, remedy="leave it out; text from right to left needs none")
         with refusals(TASK):
-            return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
+            return task_facts(subject.schema, subject.names, subject.ids, self.prices, self.words, **window)
 
 
 def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], prices: Prices) -> None:
@@ -125,8 +125,8 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
     lines += [f"{name} = {_toml(getattr(prices, name) or '')}  # {meaning}" for name, meaning in PRICES.items()]
     lines.append(f"mode = {_toml(prices.mode)}  # who reports a link: lower (one of the two), both, directed")
     write_text(folder / TASK, _HEAD + "\n".join(lines) + "\n")
-    about = {"schema": schema_facts(subject.schema), "names": list(subject.names)}
-    write_text(folder / SCHEMA, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
+    declared = {"schema": schema_facts(subject.schema), "names": list(subject.names)}
+    write_text(folder / SCHEMA, json.dumps(declared, ensure_ascii=False, indent=1) + "\n")
     write_text(folder / IDS, "".join(json.dumps(id, ensure_ascii=False) + "\n" for id in subject.ids))
 
 
@@ -134,7 +134,7 @@ def read_draft(folder: Path) -> Draft:
     """Return the draft of a folder; InputError where there is none, or one of its files is damaged."""
     try:
         facts = read_toml(folder / TASK, error=InputError)
-        about = read_json(folder / SCHEMA, error=InputError)
+        declared = read_json(folder / SCHEMA, error=InputError)
         ids = read_ids(folder)
     except FileNotFoundError as error:
         raise InputError(
@@ -158,9 +158,9 @@ def read_draft(folder: Path) -> Draft:
     require_choice(("lower", "both", "directed"), where, mode=prices.mode)
     # From files of their own: classes or columns edited by hand would differ from the declaration.
     try:
-        subject = Subject(schema_from(about["schema"]), tuple(about["names"]), ids)
+        subject = Subject(schema_from(declared["schema"]), tuple(declared["names"]), ids)
     except (KeyError, TypeError) as error:
-        raise InputError(f"{SCHEMA} is not as it was written", where=str(folder), remedy=_AGAIN) from error
+        raise InputError(f"{SCHEMA} is not as it was written", where=str(folder), remedy=_REMEDY) from error
     return Draft(subject, words, texts["opens"], texts["closes"], _whole(facts, "least", where), prices)
 
 
@@ -170,9 +170,9 @@ def read_ids(folder: Path) -> tuple[str, ...]:
     try:
         ids = tuple(json.loads(line) for line in lines if line)
     except ValueError as error:
-        raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_AGAIN) from error
+        raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_REMEDY) from error
     if not all(isinstance(id, str) for id in ids):
-        raise InputError(f"{IDS} holds something that is not text", where=str(folder), remedy=_AGAIN)
+        raise InputError(f"{IDS} holds something that is not text", where=str(folder), remedy=_REMEDY)
     require_people(ids, str(folder / IDS))
     return ids
 

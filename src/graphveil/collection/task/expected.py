@@ -55,8 +55,11 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
     if label is None:
         return {"means": means, "accuracy": None}
     assumed = {"neighbours": around.neighbours, "alike": around.alike}
-    now, whole = (vote_accuracy(label, share, around) for share in (answered / task.people, 1.0))
-    return {"means": means, "accuracy": {**assumed, "now": now, "everybody": whole, "chance": 1 / len(label.classes)}}
+    now, everybody = (vote_accuracy(label, share, around) for share in (answered / task.people, 1.0))
+    return {
+        "means": means,
+        "accuracy": {**assumed, "now": now, "everybody": everybody, "chance": 1 / len(label.classes)},
+    }
 
 
 def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
@@ -96,7 +99,7 @@ def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]
     elif isinstance(field, Label):
         classes, other = len(field.classes), field.share / WORD
         truth = 1 - (classes - 1) * other
-        # For any true shares: an answer names a class with a chance from q to p, and one half is the worst.
+        # The worst of all true shares: an answer names a class with a chance from q to p, and 1/2 errs most.
         chance = min(max(0.5, other), truth)
         yield mean_row("share of one class", 100 * math.sqrt(chance * (1 - chance)) / (truth - other), "points", 100.0)
     elif isinstance(field, Links):

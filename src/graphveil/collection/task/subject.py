@@ -43,7 +43,7 @@ class Subject:
 
 
 def require_people(ids: Sequence[str], where: str) -> None:
-    """Raise InputError where a person stands twice, even in two spellings of one id, or no device reads an id.
+    """Raise InputError where a person is listed twice, even in two spellings of one id, or no device reads an id.
 
     Args:
         ids: of everybody.
@@ -65,8 +65,8 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
         people: a file with an id a line, or a csv file with a column of ids; None: the nodes of the data.
     """
     folder = Path(data)
-    of_its_own = not is_name(data) and (folder / FILE).is_file()
-    declared = read_declaration(folder / FILE) if of_its_own else None
+    has_declaration = not is_name(data) and (folder / FILE).is_file()
+    declared = read_declaration(folder / FILE) if has_declaration else None
     # A collection begins before there is any data, so a declaration must be enough.
     if declared is not None and find_table(folder, "nodes") is None:
         columns, parts = declared.columns, None
@@ -118,7 +118,7 @@ def _listed(path: Path, heading: str) -> tuple[str, ...]:
 
 def _names(schema: GraphSchema, declared: Declaration | None, folder: Path) -> tuple[str, ...]:
     if schema.columns:
-        return tuple(name for column in schema.columns for name in _blocks(column))
+        return tuple(name for column in schema.columns for name in _names_of(column))
     if declared is not None:
         nodes = find_table(folder, "nodes")
         # None where features have a file of their own.
@@ -126,35 +126,35 @@ def _names(schema: GraphSchema, declared: Declaration | None, folder: Path) -> t
         features = declared.features_in(listed)
         if len(features) == schema.dimension:
             return tuple(_named(name, declared) for name in features)
-    return tuple(f"feature {place}" for place in range(schema.dimension))
+    return tuple(f"feature {index}" for index in range(schema.dimension))
 
 
-def _blocks(column: Column) -> Iterator[str]:
+def _names_of(column: Column) -> Iterator[str]:
     """Yield the names of the numbers that encode a column: its values, where each value has a number of its own."""
     # Shown to people before they answer, so each name should say what its number stands for.
     kind = column.kind
-    answers = kind.values if isinstance(kind, Category) else kind.vocabulary if isinstance(kind, Tags) else ()
+    values = kind.values if isinstance(kind, Category) else kind.vocabulary if isinstance(kind, Tags) else ()
     if kind.width == 1:
         yield f"{column.name}{_scale(kind)}"
     else:
-        for place in range(kind.width):
-            yield f"{column.name}: {answers[place] if place < len(answers) else place}"
+        for index in range(kind.width):
+            yield f"{column.name}: {values[index] if index < len(values) else index}"
 
 
 def _named(name: str, declared: Declaration) -> str:
-    # Columns with a range of their own are scaled; one range for all is the task's own.
+    # Columns with a range of their own are scaled to 0 and 1; a range for all columns is the task's own.
     bounds = next((Number(*pair) for pattern, *pair in declared.ranges if fnmatchcase(name, pattern)), None)
     return name if bounds is None else f"{name}{_scale(bounds)}"
 
 
 def _scale(kind: Kind) -> str:
-    """What 0 and 1 stand for in a column that is asked for as a number from 0 to 1."""
-    # Without a comma, which parts names and numbers where people type them.
+    """Return what 0 and 1 mean in a column that is asked for as a number from 0 to 1."""
+    # Without a comma, which separates names and numbers where people type them.
     if isinstance(kind, YesNo):
         return " (no 0 / yes 1)"
     if isinstance(kind, Ordinal):
         last = max(len(kind.levels) - 1, 1)
-        return f" ({' / '.join(f'{level} {place / last:.4g}' for place, level in enumerate(kind.levels))})"
+        return f" ({' / '.join(f'{level} {index / last:.4g}' for index, level in enumerate(kind.levels))})"
     if isinstance(kind, Number | Integer) and (kind.low, kind.high) != (0, 1):
         return f" ({kind.low:.15g} to {kind.high:.15g} as 0 to 1)"
     return ""
