@@ -17,7 +17,7 @@ from graphveil.device.canonical import canonical, parse
 from graphveil.device.people.person import assigned
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.storage.home import Home
-from graphveil.device.storage.ledger import DeviceLedger, Limit, write
+from graphveil.device.storage.ledger import DeviceLedger, Limit
 from graphveil.device.task import OPENING, TASK
 from graphveil.device.wire import report
 from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
@@ -382,7 +382,7 @@ NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="what
 @NEEDS_PROC
 def test_a_file_is_synced_before_it_is_named_and_its_folder_after(tmp_path: Path) -> None:
     with syncs(tmp_path) as steps:
-        write(tmp_path / "limit", b"2.5")
+        write_file(tmp_path / "limit", b"2.5")
     assert steps == [["limit.new"], ["named"], ["."]]
 
 

@@ -18,11 +18,11 @@ from graphveil.device import refusals, telling
 from graphveil.device.errors import DeviceError
 from graphveil.device.lines import answer_lines
 from graphveil.device.people.canonical_id import canonical_id
-from graphveil.device.people.people import asks_about_links, ids_of, numbered
+from graphveil.device.people.people import asks_about_links, ids_of, with_numbers
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.reports.answer import NANO, answers
-from graphveil.device.reports.noise import sized
+from graphveil.device.reports.noise import byte_count
 from graphveil.device.storage.home import Enrolment, Home
 from graphveil.device.task import Opening, Task
 from graphveil.device.wire import number_of, token_of
@@ -34,10 +34,10 @@ def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed
     """Return the id of the person whom a device answers for, None where no field of the task depends on it.
 
     Args:
-        remote: tells all ids.
-        task: holds their hash.
+        remote: serves the ids of everybody.
+        task: holds the hash of these ids.
         number: of the person.
-        claimed_id: who they say they are; None: they are asked at a terminal.
+        claimed_id: who the person says they are; None: they are asked at a terminal.
         agreed_id: the id that they agreed to before.
 
     Raises:
@@ -84,7 +84,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(words: list[str] | None = None) -> int:
     """Run the command of these words, or of the process; return 0, or 2 where it was refused."""
-    args = argparse.Namespace(stands=refusals.NOTHING)
+    args = argparse.Namespace(done_so_far=refusals.NOTHING)
     try:
         _parser().parse_args(words, args)
         for line in args.run(args):
@@ -92,42 +92,42 @@ def main(words: list[str] | None = None) -> int:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
     except DeviceError as error:
-        return _refuse(error, args.stands)
+        return _refuse(error, args.done_so_far)
     except OSError as error:
         detail = f"{error.filename or args.folder} cannot be used ({error.strerror})"
         remedy = "Make it usable, and type the same command again; the command spent lists what is recorded."
-        return _refuse(DeviceError("enrolment", detail, remedy), refusals.after_disk(args.stands))
+        return _refuse(DeviceError("enrolment", detail, remedy), refusals.after_disk(args.done_so_far))
     return 0
 
 
-def _refuse(error: DeviceError, stands: str) -> int:
-    sys.stderr.write(telling.plain(refusals.refusal_line(error, stands)) + "\n")
+def _refuse(error: DeviceError, done_so_far: str) -> int:
+    sys.stderr.write(telling.plain(refusals.refusal_line(error, done_so_far)) + "\n")
     return 2
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m graphveil.device", description="Check a task, and answer it with a noisy report.")
     # Expanded only where it is used: a user who names another folder needs no home.
-    default = os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")
-    where = "where secret and ledger are kept; %(default)s"
-    parser.add_argument("--folder", type=_folder, default=default, help=where)
-    # Behind the command too; where it is left out there, it does not hide what stands before.
-    behind = _Parser(add_help=False)
-    behind.add_argument("--folder", type=_folder, default=argparse.SUPPRESS, help="where secret and ledger are kept")
+    default_folder = os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")
+    folder_help = "where secret and ledger are kept"
+    parser.add_argument("--folder", type=_folder, default=default_folder, help=f"{folder_help}; %(default)s")
+    # After the command too; where it is left out there, one before the command holds.
+    shared = _Parser(add_help=False)
+    shared.add_argument("--folder", type=_folder, default=argparse.SUPPRESS, help=folder_help)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    enrol = commands.add_parser("enrol", parents=[behind], help="take part in a task with a token that you were given")
+    enrol = commands.add_parser("enrol", parents=[shared], help="take part in a task with a token that you were given")
     enrol.add_argument("url", help="of the collector")
     enrol.add_argument("token", help="or -: it is read from stdin, and nobody else on this machine sees it")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
     enrol.add_argument("--limit", help="epsilon that all your reports may cost, none or default")
-    enrol.set_defaults(run=_enrol, stands=refusals.JOINING)
+    enrol.set_defaults(run=_enrol, done_so_far=refusals.JOINING)
     show = commands.add_parser(
-        "show", parents=[behind], help="what is asked, and what a report would say; nothing is sent"
+        "show", parents=[shared], help="what is asked, and what a report would say; nothing is sent"
     )
     show.set_defaults(run=_show)
     answer = commands.add_parser(
-        "answer", parents=[behind], help="book and send the report of this epoch; again: the same one"
+        "answer", parents=[shared], help="book and send the report of this epoch; again: the same one"
     )
     answer.add_argument("--as", dest="id", help="your id: where links are asked, as another person it is refused")
     answer.set_defaults(run=_answer)
@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("first", nargs="?", metavar="TASK", help="as --task; one word alone is DATA")
         command.add_argument("data", nargs="?", metavar="DATA", help=_DATA)
         command.add_argument("--task", help="its hash, or the beginning of it, where there are several")
-    commands.add_parser("spent", parents=[behind], help="what was sent, spent, left").set_defaults(run=_spent)
+    commands.add_parser("spent", parents=[shared], help="what was sent, spent, left").set_defaults(run=_spent)
     lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
     lines.set_defaults(run=lambda args: answer_lines(sys.stdin.buffer))
     return parser
@@ -159,23 +159,24 @@ def _enrol(args: argparse.Namespace) -> Iterator[str]:
         ) from error
     home, remote, token = Home(args.folder), Remote(args.url), _token(args.token)
     task = Task.of(remote.task(), digest)
-    before = home.tasks().get(task.hash.hex())
+    earlier = home.tasks().get(task.hash.hex())
     expected = _number(task, token)
-    # Before the collector hears of the token: to it another key's token is one that was spent.
-    if before is not None:
-        _require_person(before, expected)
-    # Before the token is spent, and long before anything is booked: only the person knows who they are.
-    agreed = before.id if before is not None and before.number == expected else None
+    # All checks come before the token is spent. For the collector another device's token is one that was spent.
+    if earlier is not None:
+        _require_person(earlier, expected)
+    # Only the person knows who they are.
+    agreed = earlier.id if earlier is not None and earlier.number == expected else None
     id = whom(remote, task, expected, args.id, agreed)
     home.limit(args.limit)
-    # Before it, too: who has no secret, or not any more, cannot take part.
+    # A device whose secret is lost cannot take part.
     home.secret()
-    # Nor who would answer this organiser twice without having agreed to it.
+    # Nor can one that would answer this organiser twice although its person has not agreed to it.
     home.ledger().require_limit(task)
     number, joined = _join(home, remote, task, token, Enrolment(args.url, os.urandom(32).hex(), id=id))
     yield from telling.task_lines(task)
     yield f"your secret is kept in {home.place}"
-    # Whoever signs each task with a new key is a new organiser to a device: its person alone can tell that it adds up.
+    # To a device each key is another organiser, even if one organiser signs each task with a new key: so its person is
+    # told the sum.
     if spent := home.ledger().spent:
         yield f"your reports have cost epsilon {float(spent):g} so far; those to this task are added; see --limit"
     yield f"you are {telling.person_name(number, id)}, from epoch {joined} on; nothing of yours was sent"
@@ -193,10 +194,10 @@ def _token(word: str) -> str:
 
 def _join(home: Home, remote: Remote, task: Task, token: str, fresh: Enrolment) -> tuple[int, int]:
     """Spend a token for the key of this folder, that of `fresh` where it has none; return number and first epoch."""
-    with home.ledger().alone():
+    with home.ledger().locked():
         # Read again: another terminal may have joined while the person was asked, and the collector knows that key.
         enrolment = home.tasks().get(task.hash.hex()) or replace(fresh, id=None)
-        # On disk before it is told: where the answer is lost, the same key asks again.
+        # On disk before it is sent: where the answer is lost, the same key enrols again.
         home.keep(task, enrolment)
         number, joined = remote.enrol(token, enrolment.key)
         task.person(number, bytes(16))
@@ -212,7 +213,7 @@ def _join(home: Home, remote: Remote, task: Task, token: str, fresh: Enrolment) 
 
 
 def _number(task: Task, token: str) -> int:
-    """Whom a token enrols, of the people of a task."""
+    """Return the number of the person whom a token enrols in a task."""
     number = number_of(token_of(token))
     if number >= task.people:
         detail = f"the token is of none of the {task.people:,} people of this task"
@@ -220,14 +221,14 @@ def _number(task: Task, token: str) -> int:
     return number
 
 
-def _require_person(before: Enrolment, number: int) -> None:
-    if before.number not in (None, number):
-        detail = f"this device is person {before.number} of the collection, and the token is person {number}'s"
+def _require_person(enrolment: Enrolment, number: int) -> None:
+    if enrolment.number not in (None, number):
+        detail = f"this device is person {enrolment.number} of the collection, and the token is person {number}'s"
         raise DeviceError("enrolment", detail, "Take the token that you joined with, or another --folder.")
 
 
-def _meant(args: argparse.Namespace) -> tuple[str | None, Path | None]:
-    """Which task is meant, and the person's file, which is the last word."""
+def _task_and_data(args: argparse.Namespace) -> tuple[str | None, Path | None]:
+    """Return the hash of the task that was typed, and the person's file, which is the last word."""
     task, data = (None, args.first) if args.data is None else (args.first, args.data)
     if None not in (task, args.task):
         raise DeviceError("command", f"{task} and --task {args.task} name a task each", "Leave one out.")
@@ -236,52 +237,52 @@ def _meant(args: argparse.Namespace) -> tuple[str | None, Path | None]:
 
 def _show(args: argparse.Namespace) -> Iterator[str]:
     home = Home(args.folder)
-    digest, data = _meant(args)
+    digest, data = _task_and_data(args)
     task, enrolment, enrolled = home.task(digest)
     yield from telling.task_lines(task)
     if data is not None:
-        opening, values = _opened(enrolment, task, enrolled), _values(data, task, enrolment)
+        opening, values = _opening(enrolment, task, enrolled), _values(data, task, enrolment)
         response, nano = preview(task, opening, enrolled, values, home.ledger())
         person = task.person(enrolled.number, opening.nonce(enrolled.joined))
         if enrolment.id is not None:
             name = telling.person_name(enrolled.number, enrolment.id)
             yield f"you answer as {name}; if this is not you, stop and tell the organiser"
-        size = sized(len(response.body))
+        size = byte_count(len(response.body))
         yield f"a report of {size} would cost epsilon {nano / NANO:g} and say, now and ever after:"
         yield from telling.report_lines(task, person, answers(task, person, response.body))
 
 
 def _answer(args: argparse.Namespace) -> Iterator[str]:
     home = Home(args.folder)
-    digest, data = _meant(args)
+    digest, data = _task_and_data(args)
     if data is None:
         raise DeviceError("command", "the file of what you answer is missing", f"Write into it {_EXAMPLE}.")
     task, enrolment, enrolled = home.task(digest)
     id = whom(Remote(enrolment.url), task, enrolled.number, args.id, enrolment.id)
     _require_open(Remote(enrolment.url), home, task, enrolled)
-    opening, values = _opened(enrolment, task, enrolled), _values(data, task, enrolment)
+    opening, values = _opening(enrolment, task, enrolled), _values(data, task, enrolment)
     if id is not None:
         home.keep(task, replace(enrolment, id=id))
         yield f"you answer as {telling.person_name(enrolled.number, id)}"
     report = book(task, opening, enrolled, values, home.ledger())
-    # On disk by now: where sending fails, the next try finds the same bytes.
-    args.stands = refusals.BOOKED
+    # The report is on disk: where sending fails, the next try sends the same bytes.
+    args.done_so_far = refusals.BOOKED
     yield f"recorded; epsilon {float(home.ledger().spent):g} is spent in all"
     code = Remote(enrolment.url).send(report)
-    again = "nothing new was sent: the collector keeps your first answer, whatever you changed since"
-    yield "sent" if code == "accepted" else again
+    repeated = "nothing new was sent: the collector keeps your first answer, whatever you changed since"
+    yield "sent" if code == "accepted" else repeated
 
 
 def _require_open(remote: Remote, home: Home, task: Task, enrolled: Enrolled) -> None:
-    """Refuse to book what would come too late or too early: it would be paid for, and not count."""
+    """Refuse to book a report that would come too late or too early: it would be paid for, and not count."""
     round = remote.round()
     if round is None or round.open:
         return
-    # Booked before: what the collector has is acknowledged at any time.
+    # A booked report that the collector has is acknowledged at any time.
     if any((booked.task, booked.epoch) == (task.hash.hex(), round.epoch) for booked in home.ledger().booked()):
         return
     if not round.epoch:
-        raise refusals.of("no-opening")
+        raise refusals.without_detail("no-opening")
     task.require_inside(time.time())
     _require_joined(enrolled, round.epoch)
     raise DeviceError("closed", f"round {round.epoch} takes no reports now")
@@ -299,7 +300,7 @@ def _spent(args: argparse.Namespace) -> Iterator[str]:
     home = Home(args.folder)
     ledger, limit = home.ledger(), home.limit()
     for booked in ledger.booked():
-        size = sized(len(booked.body) // 2)
+        size = byte_count(len(booked.body) // 2)
         yield f"task {booked.task[:16]} epoch {booked.epoch}: epsilon {booked.nano / NANO:g}, {size}"
     if isinstance(limit, Fraction):
         left = f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
@@ -308,7 +309,7 @@ def _spent(args: argparse.Namespace) -> Iterator[str]:
     yield f"epsilon {float(ledger.spent):g} is spent; {left}"
 
 
-def _opened(enrolment: Enrolment, task: Task, enrolled: Enrolled) -> Opening:
+def _opening(enrolment: Enrolment, task: Task, enrolled: Enrolled) -> Opening:
     opening = Opening.of(Remote(enrolment.url).opening(), task)
     _require_joined(enrolled, opening.epoch)
     return opening
@@ -323,7 +324,7 @@ def _values(path: Path, task: Task, enrolment: Enrolment) -> Mapping[str, object
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}") from error
     if not isinstance(values, dict):
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}")
-    return numbered(values, task, Remote(enrolment.url).ids)
+    return with_numbers(values, task, Remote(enrolment.url).ids)
 
 
 if __name__ == "__main__":

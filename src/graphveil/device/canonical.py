@@ -14,7 +14,7 @@ from graphveil.device.errors import DeviceError
 
 #: Larger whole numbers are not exact in every language.
 LIMIT = 1 << 53
-#: Levels of arrays and objects; readers differ in how many they bear.
+#: Levels of nested arrays and objects; readers differ in how many they accept.
 DEEPEST = 32
 
 
@@ -41,17 +41,17 @@ def parse(data: bytes) -> Any:
     return value
 
 
-def _check(value: object, deeper: int) -> None:
-    if isinstance(value, dict | list | tuple) and not deeper:
+def _check(value: object, levels: int) -> None:
+    if isinstance(value, dict | list | tuple) and not levels:
         raise DeviceError("not-canonical", f"more than {DEEPEST} arrays and objects inside each other")
     if isinstance(value, dict):
         if not all(isinstance(key, str) and key.isascii() for key in value):
             raise DeviceError("not-canonical", "a key that is not ASCII")
         for item in value.values():
-            _check(item, deeper - 1)
+            _check(item, levels - 1)
     elif isinstance(value, list | tuple):
         for item in value:
-            _check(item, deeper - 1)
+            _check(item, levels - 1)
     elif isinstance(value, int) and not isinstance(value, bool):
         if not -LIMIT < value < LIMIT:
             raise DeviceError("not-canonical", f"the number {value}, of size 2^53 or more")

@@ -39,7 +39,7 @@ def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
             text = line.decode() if isinstance(line, bytes) else line
             value = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
             if _depth(value) > _DEEPEST:
-                raise ValueError("more arrays and objects inside each other than every reader bears")
+                raise ValueError("more nested arrays and objects than every reader accepts")
             reply = client.answer(value)
         except DeviceError as error:
             reply = {"error": error.code}
@@ -94,13 +94,13 @@ class Client:
             task.require_inside(_whole(facts, "now"))
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
         response = answer(task, person, _values(facts["values"]), _bytes(facts, "secret", 32))
-        names_by_field, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
-        if not isinstance(names_by_field, dict):
+        seen, index_of = facts.get("seen", {}), {str(index): index for index in range(len(task.fields))}
+        if not isinstance(seen, dict):
             raise TypeError("seen")
-        nano = cost(task, response, {places[field]: _names(names) for field, names in names_by_field.items()})
+        nano = cost(task, response, {index_of[field]: _names(names) for field, names in seen.items()})
         if "left" in facts and nano > _whole(facts, "left"):
             raise DeviceError("cap", f"{nano} billionths of epsilon, of {facts['left']}")
-        names = {str(field): list(own) for field, own in response.names.items()}
+        names = {str(index): list(part_names) for index, part_names in response.names.items()}
         return {"body": response.body.hex(), "names": names, "nano": nano}
 
     def _validate(self, facts: Facts) -> dict[str, object]:
@@ -152,7 +152,9 @@ def _names(names: object) -> set[str]:
 def _values(values: object) -> dict[str, object]:
     if not isinstance(values, dict):
         raise DeviceError("bad-value", "no values by kind of field")
-    return {kind: [_number(item) for item in own] if isinstance(own, list) else own for kind, own in values.items()}
+    return {
+        kind: [_number(item) for item in value] if isinstance(value, list) else value for kind, value in values.items()
+    }
 
 
 def _number(value: object) -> object:
@@ -200,5 +202,5 @@ def _refuse(text: str) -> None:
 
 
 def _depth(value: object) -> int:
-    own = list(value.values()) if isinstance(value, dict) else value
-    return 1 + max(map(_depth, own), default=0) if isinstance(own, list) else 0
+    items = list(value.values()) if isinstance(value, dict) else value
+    return 1 + max(map(_depth, items), default=0) if isinstance(items, list) else 0

@@ -27,9 +27,9 @@ class Refusal:
 
     Args:
         happened: what is wrong.
-        means: why, where the device has nothing closer to tell.
+        means: why, where the device adds no detail of its own.
         to_do: what to do about it.
-        whole: whether what the device has found says it all, and better.
+        whole: whether the device's own detail replaces both sentences.
     """
 
     happened: str
@@ -246,30 +246,34 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
 REFUSALS: Final[Mapping[str, Refusal]] = MappingProxyType({**COLLECTOR, **DEVICE})
 
 
-def of(code: str) -> DeviceError:
-    """Return a refusal of which no more is known than its code, of the tables above."""
+def without_detail(code: str) -> DeviceError:
+    """Return a refusal of which only the code is known."""
     return DeviceError(code, REFUSALS[code].happened)
 
 
-def after_disk(stands: str) -> str:
-    """Return what a command, which had done `stands` before, has done by the moment at which the disk fails it."""
-    # A disk that is full may have taken the report, and not the seal of it.
-    return "Nothing was sent." if stands == NOTHING else stands
+def after_disk(done_so_far: str) -> str:
+    """Return what a command has done when the disk fails it.
+
+    Args:
+        done_so_far: what it had done before.
+    """
+    # A full disk may have taken the report and not its seal.
+    return "Nothing was sent." if done_so_far == NOTHING else done_so_far
 
 
-def refusal_line(error: DeviceError, stands: str) -> str:
+def refusal_line(error: DeviceError, done_so_far: str) -> str:
     """Return a refusal as one line: its code, what happened, what it means for the person's report, what to do.
 
     Args:
-        error: of a code that stands above.
-        stands: what the command has done by then.
+        error: of a code of the tables above.
+        done_so_far: what the command has done by then.
     """
     words = REFUSALS[error.code]
     if words.whole:
         happened = f"{error.detail}."
-    # Of what a collector refuses no more is known than its code.
+    # A collector's refusal has no detail.
     elif error.detail == words.happened:
         happened = f"{words.happened}. {words.means}"
     else:
         happened = f"{words.happened}: {error.detail}."
-    return " ".join((f"{error.code}: {happened}", stands, error.remedy or words.to_do))
+    return " ".join((f"{error.code}: {happened}", done_so_far, error.remedy or words.to_do))

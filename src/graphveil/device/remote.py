@@ -14,10 +14,12 @@ from graphveil.device.errors import DeviceError
 from graphveil.device.refusals import COLLECTOR
 from graphveil.device.wire import Report, number_of, token_of
 
-_SECONDS = 30.0
+#: Seconds.
+_TIMEOUT = 30.0
+#: Bytes of a collector's answer.
 _LARGEST = 64 << 20
 #: The acknowledgements of a report: the first time, and later.
-_TAKEN = {"accepted", "again"}
+_ACKNOWLEDGED = {"accepted", "again"}
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -76,8 +78,8 @@ class Remote:
             host, scheme = parts.hostname, parts.scheme
         except ValueError:
             host, scheme = None, ""
-        here = host in ("localhost", "127.0.0.1", "::1")
-        if not host or not (scheme == "https" or (scheme == "http" and here)):
+        is_local = host in ("localhost", "127.0.0.1", "::1")
+        if not host or not (scheme == "https" or (scheme == "http" and is_local)):
             detail = "a collector's address begins with https://, or with http://localhost on this machine"
             raise DeviceError("collector", detail, "Copy the address again, whole.")
 
@@ -141,22 +143,22 @@ class Remote:
             (code,) = json.loads(reply)["answers"]
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable() from error
-        if code not in _TAKEN:
+        if code not in _ACKNOWLEDGED:
             raise Refused(200, code if isinstance(code, str) else "without a code")
         return str(code)
 
-    def _fetch(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
-        request = urllib.request.Request(self.url.rstrip("/") + path, body, {"Content-Type": kind})
+    def _fetch(self, path: str, body: bytes | None = None, content_type: str = "application/json") -> bytes:
+        request = urllib.request.Request(self.url.rstrip("/") + path, body, {"Content-Type": content_type})
         try:
             # Over http a proxy of the environment would see token, key and report; over https only the name.
-            own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
-            with urllib.request.build_opener(_NoRedirect(), *own).open(request, timeout=_SECONDS) as answer:
+            handlers = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
+            with urllib.request.build_opener(_NoRedirect(), *handlers).open(request, timeout=_TIMEOUT) as answer:
                 data: bytes = answer.read(_LARGEST + 1)
         except urllib.error.HTTPError as error:
             with error:
                 # Nothing else that a stranger sends is printed.
-                sent = error.read(10_000)
-                code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', sent)
+                content = error.read(10_000)
+                code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', content)
                 raise Refused(error.code, code[1].decode() if code else "without a code") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise DeviceError("collector", f"the collector cannot be reached at {self.url}") from error

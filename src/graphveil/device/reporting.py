@@ -46,7 +46,7 @@ def preview(
         DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
     """
     nonce = opening.nonce(enrolled.joined)
-    if any(booked.nonce != nonce.hex() for booked in ledger.booked(task.hash)):
+    if any(entry.nonce != nonce.hex() for entry in ledger.booked(task.hash)):
         raise DeviceError("bad-opening", "the opening has another nonce than the one that this device has answered")
     response = answer(task, task.person(enrolled.number, nonce), values, enrolled.secret)
     return response, cost(task, response, ledger.seen(task.hash))
@@ -60,7 +60,7 @@ def book(
     ledger: DeviceLedger,
     clock: Callable[[], float] = time.time,
 ) -> Report:
-    """Book the report of an epoch on disk, and return it. Nothing is booked then.
+    """Book the report of an epoch on disk, and return it; nothing is booked where this raises.
 
     Args:
         values: as `answer` takes them.
@@ -70,12 +70,12 @@ def book(
         DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit
             does not pay.
     """
-    with ledger.alone():
-        old = [booked for booked in ledger.booked(task.hash) if booked.epoch == opening.epoch]
-        if old:
+    with ledger.locked():
+        booked = [entry for entry in ledger.booked(task.hash) if entry.epoch == opening.epoch]
+        if booked:
             ledger.seal()
-            return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), enrolled.secret, enrolled.key)
-        # Before anything is paid: outside the window no collector takes a report.
+            return report(task.hash, opening.epoch, bytes.fromhex(booked[0].body), enrolled.secret, enrolled.key)
+        # Before anything is paid: no collector takes a report outside the window.
         task.require_inside(clock())
         response, nano = preview(task, opening, enrolled, values, ledger)
         ledger.book(task, opening.epoch, opening.nonce(enrolled.joined), response, nano)

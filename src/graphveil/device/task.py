@@ -102,7 +102,7 @@ class Task:
         )  # fmt: skip
         # No threshold is trusted: the signer of a task may be mistaken, or lie about its epsilon.
         for task_field in task.fields:
-            task_field.require_kept()
+            task_field.require_epsilon()
         return task
 
     @property

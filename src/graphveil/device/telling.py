@@ -23,22 +23,22 @@ from graphveil.device.task import Field, Task, moment, short_key
 #: Modes in which both ends may report a link: friends name each other, in directed lists too.
 TWICE: Final = frozenset({"both", "directed"})
 #: Above this epsilon the factor, from 485 million on, is put into words.
-_TOLD: Final = 20
+_LARGEST_IN_DIGITS: Final = 20
 
 
 def learned(task: Task) -> Iterator[str]:
     """Describe how sure anybody can become about each field of a checked task, line by line."""
     for field in task.fields:
         if isinstance(field, Features | Label):
-            yield f"{'your numbers' if isinstance(field, Features) else 'which one you are'}: {_sure(field.epsilon)}"
+            yield f"{'your numbers' if isinstance(field, Features) else 'which one you are'}: {_odds_at(field.epsilon)}"
     if _about_links(task.fields):
-        yield f"{_relationship(task.fields)}: {_sure(about_one_link(task.fields))}"
+        yield f"{_relationship(task.fields)}: {_odds_at(about_one_link(task.fields))}"
         yield "all your links together can tell more about you than any one of them"
     yield f"a report that answers everything costs you epsilon {decimal(task.epsilon)}"
 
 
 def about_one_link(fields: Sequence[Field]) -> Fraction:
-    """Return the epsilon of one link over all reports: list and number leave in one report and add up."""
+    """Return the epsilon of one link over all reports: list and number are in one report, so theirs add up."""
     return sum((field.epsilon * (2 if field.mode in TWICE else 1) for field in _about_links(fields)), Fraction(0))
 
 
@@ -46,7 +46,7 @@ def odds(epsilon: Fraction) -> str:
     """Return in words how far anybody's odds can rise at epsilon of everything reported, without a cap: e^epsilon in
     four digits, rounded up to hold as "at most"; a large one is put into words.
     """
-    if epsilon > _TOLD:
+    if epsilon > _LARGEST_IN_DIGITS:
         return "odds up to practical certainty"
     factor = math.exp(float(epsilon))
     unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
@@ -60,7 +60,7 @@ def decimal(epsilon: Fraction) -> str:
     return f"{whole}.{billionths:09}".rstrip("0").rstrip(".")
 
 
-def _sure(epsilon: Fraction) -> str:
+def _odds_at(epsilon: Fraction) -> str:
     return f"{odds(epsilon)} (epsilon {decimal(epsilon)})"
 
 
@@ -71,9 +71,9 @@ def _about_links(fields: Sequence[Field]) -> list[Links | Degree]:
 def _relationship(fields: Sequence[Field]) -> str:
     about_links = _about_links(fields)
     by = " and number" if len(about_links) > 1 else ""
-    theirs = ", yours and theirs" if {field.mode for field in about_links} & TWICE else ""
+    both_ends = ", yours and theirs" if {field.mode for field in about_links} & TWICE else ""
     reported = "number" if isinstance(about_links[0], Degree) and not by else "list"
-    return f"whether you are linked with one certain person, by {reported}{by}{theirs}"
+    return f"whether you are linked with one certain person, by {reported}{by}{both_ends}"
 
 
 #: Printable, but invisible.
@@ -88,7 +88,7 @@ _MODES = {
 
 def task_lines(task: Task) -> Iterator[str]:
     """Describe a checked task, line by line."""
-    # A word of ours first: some terminals turn a line round where its first letter is of a right-to-left script.
+    # The first word is ours: some terminals turn a line round whose first letter is of a right-to-left script.
     yield plain(f"collection {task.name}, by {task.organiser} ({task.contact})")
     yield f"signed by the key {short_key(task.key)}, which the organiser can confirm to you"
     yield plain(f"purpose: {task.purpose}")
@@ -145,10 +145,10 @@ def _question(field: Field) -> str:
     price = f"epsilon {decimal(field.epsilon)}"
     match field:
         case Features():
-            numbers = f"{len(field.names):,} numbers from {field.low:g} to {field.high:g} ({_some(field.names)})"
+            numbers = f"{len(field.names):,} numbers from {field.low:g} to {field.high:g} ({_first_five(field.names)})"
             return f"{numbers}; of {field.sampled:,} of them a yes or no each, {price}"
         case Label():
-            return f"which you are: {_some(field.classes)}; one of them, {price}"
+            return f"which you are: {_first_five(field.classes)}; one of them, {price}"
         case Links():
             return f"whom you are linked to {_MODES[field.mode]}; a yes or no for each person, {price} for each of them"
         case Degree():
@@ -162,7 +162,7 @@ def _reported(field: Field, bits: Bits, person: Person) -> str:
                 f"{field.names[column]} {'high' if bit else 'low'}"
                 for column, bit in zip(field.coordinates(person), bits, strict=True)
             ]
-            return f"says {_some(answers)}"
+            return f"says {_first_five(answers)}"
         case Label():
             return plain(f"says {field.classes[number_of(bits)]}")
         case Links():
@@ -172,30 +172,29 @@ def _reported(field: Field, bits: Bits, person: Person) -> str:
 
 
 def _odds_line(field: Field) -> str:
-    """Return how likely an answer is where it is true, and where it is not."""
+    """Return in words how likely an answer is if it is true, and if it is not."""
     match field:
         case Features():
             low = field.threshold / WORD
-            return (
-                f"each says high with {1 - low:.1%} at the top of the range and {low:.1%} at its bottom{_surer(field)}"
-            )
+            bits = f"each says high with {1 - low:.1%} at the top of the range and {low:.1%} at its bottom"
+            return f"{bits}{_reader_odds(field)}"
         case Label():
             share = field.share / WORD
             truth = 1 - (len(field.classes) - 1) * share
-            return f"the truth is said with {truth:.1%}, each other answer with {share:.1%}{_surer(field)}"
+            return f"the truth is said with {truth:.1%}, each other answer with {share:.1%}{_reader_odds(field)}"
         case Links():
-            return f"each person is told wrongly with {field.threshold / WORD:.1%}{_surer(field)}"
+            return f"each person is told wrongly with {field.threshold / WORD:.1%}{_reader_odds(field)}"
         case Degree():
             # The digits of a geometric number with ratio r have the odds r, r^2, r^4 ...
             digits = [int(digit) for digit in field.digits]
             ratio = digits[0] / (DIGIT - digits[0]) if digits else field.overflow / DIGIT
-            return f"it lies {2 * ratio / (1 - ratio**2):.1f} beside the truth on average{_surer(field)}"
+            return f"it lies {2 * ratio / (1 - ratio**2):.1f} beside the truth on average{_reader_odds(field)}"
 
 
-def _surer(field: Field) -> str:
+def _reader_odds(field: Field) -> str:
     return f"; whoever reads it has {odds(field.epsilon)}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_five(names: Sequence[str]) -> str:
     listed = ", ".join(names[:5])
     return plain(listed if len(names) <= 5 else f"{listed} and {len(names) - 5:,} more")

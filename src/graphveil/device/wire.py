@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
-from graphveil.device.reports.noise import REPORT, derived, sized
+from graphveil.device.reports.noise import REPORT, byte_count, derive_key
 
 #: Bytes of the number: a task has 2^40 people at most.
 NUMBER_BYTES = 5
@@ -89,7 +89,7 @@ class Report:
         untagged = hmac.new(key, _untagged(self.task, self.id, self.enrolment, self.body), "sha256")
         for epoch in epochs:
             tag = untagged.copy()
-            tag.update(_four(epoch))
+            tag.update(_uint32(epoch))
             if hmac.compare_digest(self.tag, tag.digest()):
                 return epoch
         return None
@@ -102,7 +102,7 @@ def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> R
         epoch: of the opening.
         key: the enrolment's, 32 bytes.
     """
-    id, enrolment = derived(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)
+    id, enrolment = derive_key(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)
     tag = _tag(_untagged(task, id, enrolment, body), epoch, key)
     return Report(task, id, enrolment, body, tag)
 
@@ -116,23 +116,23 @@ def read(data: bytes, at: int = 0) -> tuple[Report, int]:
     """Return the report that begins at a place, and where the next one would; DeviceError for `truncated` or
     `bad-version`."""
     if len(data) < at + HEAD + TAG:
-        raise DeviceError("truncated", sized(len(data) - at))
+        raise DeviceError("truncated", byte_count(len(data) - at))
     if data[at] != VERSION:
         raise DeviceError("bad-version", f"version {data[at]}, of {VERSION}")
     end = at + HEAD + int.from_bytes(data[at + HEAD - 4 : at + HEAD], "big")
     if len(data) < end + TAG:
-        raise DeviceError("truncated", sized(len(data) - at))
+        raise DeviceError("truncated", byte_count(len(data) - at))
     head = data[at + 1 : at + 33], data[at + 33 : at + 49], data[at + 49 : at + 65]
     return Report(*head, data[at + HEAD : end], data[end : end + TAG]), end + TAG
 
 
 def _untagged(task: bytes, id: bytes, enrolment: bytes, body: bytes) -> bytes:
-    return bytes([VERSION]) + task + id + enrolment + _four(len(body)) + body
+    return bytes([VERSION]) + task + id + enrolment + _uint32(len(body)) + body
 
 
 def _tag(untagged: bytes, epoch: int, key: bytes) -> bytes:
-    return hmac.digest(key, untagged + _four(epoch), "sha256")
+    return hmac.digest(key, untagged + _uint32(epoch), "sha256")
 
 
-def _four(number: int) -> bytes:
+def _uint32(number: int) -> bytes:
     return number.to_bytes(4, "big")

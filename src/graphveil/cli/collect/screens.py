@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base.tables import described, pairs, rows
-from graphveil.device.reports.noise import sized
+from graphveil.device.reports.noise import byte_count
 from graphveil.reports.base.text import printable
 from graphveil.runtime.words import count_of
 
@@ -36,7 +36,7 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
         return Group(head, Text(), pairs(facts))
     from graphveil.cli.base import screens
 
-    report = f"{sized(answer['report_bytes'])} a person"
+    report = f"{byte_count(answer['report_bytes'])} a person"
     return Group(head, Text(), pairs(facts), Text(), screens.planned(plan, report))
 
 

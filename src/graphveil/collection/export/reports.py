@@ -261,5 +261,5 @@ class Received:
 def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return how many draws of a field each person may have made [n], who answered it in so many epochs, int32 [n]."""
     # Each value of a bit has one permanent answer, however often the value returns.
-    most = len(field.classes) if isinstance(field, Label) else field.most
+    most = len(field.classes) if isinstance(field, Label) else field.most_draws
     return times if most is None else np.minimum(times, most)

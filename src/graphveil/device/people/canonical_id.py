@@ -1,4 +1,4 @@
-"""One form for all spellings of an id that people take for the same, so that nobody stands twice in a list of people.
+"""One form for all spellings of an id that people take for the same, so that nobody is listed twice.
 
     form(id)   NFKC, then until nothing changes: full case folding, removal of invisible characters, NFKC
 
@@ -39,7 +39,7 @@ _LATER = re.compile(
     "\U0001fada-\U0001fadf\U0001fae8-\U0001faef\U0001faf7\U0001faf8\U0001fbcb-\U0001fbef\U0001fbfa"
     "\U0002b739-\U0002b73f\U0002cea2-\U0002cead\U0002ebf0-\U0002ee5d\U00031350-\U00033479]"
 )
-_UNKNOWN = ("Cn", "Co", "Cs")
+_UNASSIGNED = ("Cn", "Co", "Cs")
 
 
 def canonical_id(id: str) -> str:
@@ -64,7 +64,7 @@ def require_distinct(ids: Sequence[str]) -> None:
     """Refuse a list in which two ids are one person's; DeviceError `bad-ids`, naming both; or as `canonical_id`."""
     twins = find_twins(ids)
     if twins is not None:
-        first, second = (ids[place] for place in twins)
+        first, second = (ids[index] for index in twins)
         same = f"the id {spelled_id(first)} stands twice"
         raise DeviceError("bad-ids", same if first == second else one_id(first, second))
 
@@ -80,7 +80,7 @@ def spelled_id(id: str) -> str:
 
 
 def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) -> tuple[int, int] | None:
-    """Return the places of the first two ids that are one person's, None where all differ; DeviceError as `form`.
+    """Return the indices of the first two ids that are one person's, None where all differ; DeviceError as `form`.
 
     Args:
         ids: of everybody.
@@ -90,7 +90,7 @@ def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) ->
     if len(set(forms)) == len(forms):
         return None
     first: dict[str, int] = {}
-    return next((first[form], place) for place, form in enumerate(forms) if first.setdefault(form, place) != place)
+    return next((first[form], index) for index, form in enumerate(forms) if first.setdefault(form, index) != index)
 
 
 def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
@@ -104,8 +104,8 @@ def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
 
 
 def _folded(id: str) -> str:
-    unknown = _LATER.search(id)
-    letter = unknown[0] if unknown else next((char for char in id if unicodedata.category(char) in _UNKNOWN), None)
+    later = _LATER.search(id)
+    letter = later[0] if later else next((char for char in id if unicodedata.category(char) in _UNASSIGNED), None)
     if letter is not None:
         raise DeviceError("bad-ids", f"the id {id!a} holds U+{ord(letter):04X}, which Unicode 14.0 does not assign")
     form, before = unicodedata.normalize("NFKC", id), None

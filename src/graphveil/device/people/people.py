@@ -28,8 +28,8 @@ def ids_hash(ids: Iterable[str]) -> str:
     """Return the hash of a task's ordered ids, an array in canonical JSON; DeviceError `not-canonical`, where an
     id is not Unicode."""
     digest = hashlib.sha256(b"[")
-    for place, id in enumerate(ids):
-        digest.update((b"," if place else b"") + canonical(id))
+    for index, id in enumerate(ids):
+        digest.update((b"," if index else b"") + canonical(id))
     digest.update(b"]")
     return digest.hexdigest()
 
@@ -47,18 +47,18 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     """
     try:
         ids = json.loads(f"[{data.decode()[:-1]}]".replace("\n", ","))
-        is_right = all(isinstance(id, str) for id in ids) and ids_hash(ids) == task.ids
+        is_listed = all(isinstance(id, str) for id in ids) and ids_hash(ids) == task.ids
     except (ValueError, RecursionError, DeviceError):
-        ids, is_right = [], False
+        ids, is_listed = [], False
     # Without the length, the list could be padded with further ids.
-    if not is_right or len(ids) != task.people:
+    if not is_listed or len(ids) != task.people:
         raise DeviceError("bad-ids", "the list is not that of the task")
-    # A person with one number below yours and one above: both of you would report your link.
+    # A person could have one number below yours and one above: both of you would report your link.
     require_distinct(ids)
     return tuple(ids)
 
 
-def numbered(values: Mapping[str, object], task: Task, fetch_ids: Callable[[], bytes]) -> Mapping[str, object]:
+def with_numbers(values: Mapping[str, object], task: Task, fetch_ids: Callable[[], bytes]) -> Mapping[str, object]:
     """Return a person's values with numbers as links; a text is an id in any spelling, a number stays.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person
-from graphveil.device.reports.noise import NAME, NOISE, Bits, blocks, derived, packed, unpacked
+from graphveil.device.reports.noise import NAME, NOISE, Bits, blocks, derive_key, pack_bits, unpack_bits
 from graphveil.device.task import Field, Task
 
 #: Epsilons are counted in billionths.
@@ -27,7 +27,7 @@ class Answer:
 
     Args:
         body: what is sent.
-        names: of every part with its value, by field; without the secret they reveal nothing.
+        names: of every part with its value, by index of the field; without the secret they reveal nothing.
     """
 
     body: bytes
@@ -45,35 +45,35 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     Raises:
         DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.
     """
-    unknown = set(values) - {_read_of(field) for field in task.fields}
+    unknown = set(values) - {_value_kind(field) for field in task.fields}
     if unknown:
         raise DeviceError("bad-value", f"the task does not ask for {', '.join(sorted(unknown))}")
     # All values before the first draw: a refused value leaves nothing half done.
-    opened = [_opened(field, values, person) for field in task.fields]
+    true_values = [_true_value(field, values, person) for field in task.fields]
     body, names = [], {}
-    for place, (field, value) in enumerate(zip(task.fields, opened, strict=True)):
+    for index, (field, value) in enumerate(zip(task.fields, true_values, strict=True)):
         body.append(np.array([value is not None], np.uint8))
         if value is None:
             body.append(np.zeros(field.width, np.uint8))
             continue
-        body.append(field.draw(value, derived(secret, NOISE, task.hash, place), person))
+        body.append(field.draw(value, derive_key(secret, NOISE, task.hash, index), person))
         # Under a key of its own: names are stored in the clear and must reveal nothing of the noise.
-        rows = blocks(derived(secret, NAME, task.hash, place), *zip(*field.parts(value), strict=True))
-        names[place] = tuple(row.tobytes()[:8].hex() for row in rows)
-    return Answer(packed(np.concatenate(body)), names)
+        rows = blocks(derive_key(secret, NAME, task.hash, index), *zip(*field.parts(value), strict=True))
+        names[index] = tuple(row.tobytes()[:8].hex() for row in rows)
+    return Answer(pack_bits(np.concatenate(body)), names)
 
 
 def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
     """Return what an answer costs, in billionths of epsilon, rounded up for each field.
 
     Args:
-        seen: names that were paid for, by field.
+        seen: names of parts that were paid for, by index of the field.
     """
     total = 0
-    for place, names in response.names.items():
-        field, old = task.fields[place], seen.get(place, set())
-        new = [name for name in names if name not in old]
-        if new and (field.most is None or len(old) < field.most):
+    for index, names in response.names.items():
+        field, paid = task.fields[index], seen.get(index, set())
+        new = [name for name in names if name not in paid]
+        if new and (field.most_draws is None or len(paid) < field.most_draws):
             total += -(-int(field.epsilon * NANO) * len(new) // len(names))
     return total
 
@@ -87,22 +87,22 @@ def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     Raises:
         DeviceError: `wrong-length`, `filling` or `impossible`: no conforming device sends such a body.
     """
-    bits, at, field_answers = unpacked(body, task.bits), 0, []
+    bits, at, field_answers = unpack_bits(body, task.bits), 0, []
     for field in task.fields:
-        is_answered, own = bits[at], bits[at + 1 : at + 1 + field.width]
+        is_answered, field_bits = bits[at], bits[at + 1 : at + 1 + field.width]
         at += 1 + field.width
         if is_answered:
-            field.require_possible(own, person)
-        elif own.any():
+            field.require_possible(field_bits, person)
+        elif field_bits.any():
             raise DeviceError("impossible", "an answer of a field that was not answered")
-        field_answers.append(own if is_answered else None)
+        field_answers.append(field_bits if is_answered else None)
     return field_answers
 
 
-def _opened(field: Field, values: Mapping[str, object], person: Person) -> Any:
-    value = values.get(_read_of(field))
-    return None if value is None else field.opened(value, person)
+def _true_value(field: Field, values: Mapping[str, object], person: Person) -> Any:
+    value = values.get(_value_kind(field))
+    return None if value is None else field.true_value(value, person)
 
 
-def _read_of(field: Field) -> str:
+def _value_kind(field: Field) -> str:
     return "links" if field.kind == "degree" else field.kind

@@ -19,7 +19,7 @@ from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person
 from graphveil.device.reading import number, texts, whole
 from graphveil.device.reports.exact import DIGIT, digits_keep
-from graphveil.device.reports.links import mode_of, opened_list
+from graphveil.device.reports.links import list_bits, mode_of
 from graphveil.device.reports.noise import Bits, blocks, number_bits, number_of
 
 _LARGEST = 1 << 31
@@ -45,7 +45,7 @@ class Degree:
     highest: int
 
     kind = "degree"
-    most: int | None = None
+    most_draws: int | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Degree:
@@ -53,14 +53,14 @@ class Degree:
         digits = texts(facts, "digits")
         if len(digits) > 60:
             raise DeviceError("bad-task", "more than 60 digits")
-        digit_of = {str(place): digit for place, digit in enumerate(digits)}
-        each = tuple(whole(digit_of, name, 1, DIGIT) for name in digit_of)
+        digit_of = {str(index): digit for index, digit in enumerate(digits)}
+        thresholds = tuple(whole(digit_of, name, 1, DIGIT) for name in digit_of)
         overflow = whole(facts, "overflow", 1, DIGIT)
         # An end that some degrees cannot reach would tell them.
         lowest, highest = whole(facts, "lowest", -_LARGEST, 0), whole(facts, "highest", people - 1, _LARGEST)
-        return cls(mode, epsilon, each, overflow, lowest, highest)
+        return cls(mode, epsilon, thresholds, overflow, lowest, highest)
 
-    def require_kept(self) -> None:
+    def require_epsilon(self) -> None:
         """Refuse digits that lose more than the stated epsilon."""
         if not digits_keep(self.digits, self.overflow, self.epsilon):
             raise DeviceError("epsilon", "the digits of the degree lose more than its epsilon")
@@ -69,25 +69,25 @@ class Degree:
     def width(self) -> int:
         return (self.highest - self.lowest).bit_length()
 
-    def opened(self, value: object, person: Person) -> int:
+    def true_value(self, value: object, person: Person) -> int:
         """Return the degree.
 
         Args:
             value: the list, as `links` takes it.
         """
-        return int(opened_list(value, self.mode, person).sum())
+        return int(list_bits(value, self.mode, person).sum())
 
-    def parts(self, opened: int) -> list[tuple[int, int]]:
-        return [(opened, 0)]
+    def parts(self, true_value: int) -> list[tuple[int, int]]:
+        return [(true_value, 0)]
 
-    def draw(self, opened: int, key: bytes, person: Person) -> Bits:
+    def draw(self, true_value: int, key: bytes, person: Person) -> Bits:
         """Return the answer.
 
         Args:
             key: of the field's noise.
         """
-        draws = _draws(key, opened)
-        level = opened + self._number(draws) - self._number(draws)
+        draws = _draws(key, true_value)
+        level = true_value + self._number(draws) - self._number(draws)
         return number_bits(min(max(level, self.lowest), self.highest) - self.lowest, self.width)
 
     def require_possible(self, bits: Bits, person: Person) -> None:
@@ -96,14 +96,14 @@ class Degree:
             raise DeviceError("impossible", "no degree of the task")
 
     def _number(self, draws: Iterator[int]) -> int:
-        total = sum((next(draws) < digit) << place for place, digit in enumerate(self.digits))
+        total = sum((next(draws) < digit) << index for index, digit in enumerate(self.digits))
         while next(draws) < self.overflow:
             total += 1 << len(self.digits)
         return total
 
 
 def _draws(key: bytes, degree: int) -> Iterator[int]:
-    """Numbers of 256 bits, one after the other."""
+    """Yield numbers of 256 bits, one after the other."""
     at = 0
     while True:
         yield int.from_bytes(blocks(key, [degree] * 2, [at, at + 1]).tobytes(), "big")

@@ -69,7 +69,7 @@ def digits_keep(digits: Sequence[int], overflow: int, epsilon: Fraction) -> bool
 
 
 def _within(numerator: int, denominator: int, above: int, below: int) -> bool:
-    """Whether below / above <= numerator / denominator <= 1."""
+    """Return whether below / above <= numerator / denominator <= 1."""
     return numerator <= denominator and numerator * above >= denominator * below
 
 

@@ -45,7 +45,7 @@ class Features:
     threshold: int
 
     kind = "features"
-    most: int | None = None
+    most_draws: int | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Features:
@@ -55,8 +55,8 @@ class Features:
         sampled = whole(facts, "sampled", 1, len(names))
         return cls(names, low, high, number(facts, "epsilon"), sampled, whole(facts, "threshold", 1, WORD // 2))
 
-    def require_kept(self) -> None:
-        """Refuse thresholds that lose more than the stated epsilon, or a range that is none."""
+    def require_epsilon(self) -> None:
+        """Refuse thresholds that lose more than the stated epsilon, or an empty or infinite range."""
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise DeviceError("bad-task", "a range that is none")
         if not keeps(WORD - self.threshold, self.threshold, self.epsilon / self.sampled):
@@ -66,7 +66,7 @@ class Features:
     def width(self) -> int:
         return self.sampled
 
-    def opened(self, value: object, person: Person) -> list[tuple[int, int]]:
+    def true_value(self, value: object, person: Person) -> list[tuple[int, int]]:
         """Return (step, coordinate) of each assigned coordinate.
 
         Args:
@@ -82,18 +82,18 @@ class Features:
         """Return the coordinates that are assigned to a person, ascending."""
         return assigned(person.task, person.nonce, person.number, len(self.names), self.sampled)
 
-    def parts(self, opened: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    def parts(self, true_value: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the paid parts, each at a share of epsilon: every coordinate with its value."""
-        return list(opened)
+        return list(true_value)
 
-    def draw(self, opened: Sequence[tuple[int, int]], key: bytes, person: Person) -> Bits:
+    def draw(self, true_value: Sequence[tuple[int, int]], key: bytes, person: Person) -> Bits:
         """Return the answers, uint8 [m].
 
         Args:
-            opened: from `opened`.
+            true_value: see `true_value`.
             key: of the field's noise.
         """
-        steps, columns = (np.array(part, np.uint64) for part in zip(*opened, strict=True))
+        steps, columns = (np.array(part, np.uint64) for part in zip(*true_value, strict=True))
         answers: Bits = (words(key, steps, columns) < self.thresholds(steps)).astype(np.uint8)
         return answers
 
@@ -105,7 +105,7 @@ class Features:
         return np.uint64(self.threshold) + np.uint64(upper) * steps + low
 
     def require_possible(self, bits: Bits, person: Person) -> None:
-        """Every row of bits is an answer."""
+        """Refuse nothing: every row of bits is an answer."""
 
     def _in_order(self, value: object) -> Sequence[object]:
         if isinstance(value, Mapping):
@@ -120,11 +120,11 @@ class Features:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise DeviceError("bad-value", f"{name} is not a number")
         try:
-            at = float(value)
+            as_float = float(value)
         except OverflowError:
             # A whole number beyond the largest binary64 number.
-            at = math.inf if value > 0 else -math.inf
-        if not self.low <= at <= self.high:  # NaN as well
-            raise DeviceError("bad-value", f"{name} is {at}, not from {self.low} to {self.high}")
+            as_float = math.inf if value > 0 else -math.inf
+        if not self.low <= as_float <= self.high:  # NaN as well
+            raise DeviceError("bad-value", f"{name} is {as_float}, not from {self.low} to {self.high}")
         # `round` of a float is half to even, and exact below 2^53; -0.0 is 0.
-        return round(min(max((at - self.low) / (self.high - self.low), 0.0), 1.0) * STEPS)
+        return round(min(max((as_float - self.low) / (self.high - self.low), 0.0), 1.0) * STEPS)

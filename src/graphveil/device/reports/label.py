@@ -34,7 +34,7 @@ class Label:
     share: int
 
     kind = "label"
-    most: int | None = None
+    most_draws: int | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Label:
@@ -43,7 +43,7 @@ class Label:
             raise DeviceError("bad-task", "a single class")
         return cls(classes, number(facts, "epsilon"), whole(facts, "share", 1, WORD // len(classes)))
 
-    def require_kept(self) -> None:
+    def require_epsilon(self) -> None:
         """Refuse a share that loses more than the stated epsilon."""
         if not keeps(WORD - (len(self.classes) - 1) * self.share, self.share, self.epsilon):
             raise DeviceError("epsilon", "the share of the label loses more than its epsilon")
@@ -52,7 +52,7 @@ class Label:
     def width(self) -> int:
         return (len(self.classes) - 1).bit_length()
 
-    def opened(self, value: object, person: Person) -> int:
+    def true_value(self, value: object, person: Person) -> int:
         """Return the number of a class.
 
         Args:
@@ -62,19 +62,19 @@ class Label:
             raise DeviceError("bad-value", f"label is none of {', '.join(self.classes[:20])}")
         return self.classes.index(value)
 
-    def parts(self, opened: int) -> list[tuple[int, int]]:
-        return [(opened, 0)]
+    def parts(self, true_value: int) -> list[tuple[int, int]]:
+        return [(true_value, 0)]
 
-    def draw(self, opened: int, key: bytes, person: Person) -> Bits:
+    def draw(self, true_value: int, key: bytes, person: Person) -> Bits:
         """Return the answer.
 
         Args:
-            opened: the true class.
+            true_value: the true class.
             key: of the field's noise.
         """
         last = len(self.classes) - 1
-        other = min(int(words(key, [opened], [0])[0]) // self.share, last)
-        return number_bits(opened if other == last else other + (other >= opened), self.width)
+        other = min(int(words(key, [true_value], [0])[0]) // self.share, last)
+        return number_bits(true_value if other == last else other + (other >= true_value), self.width)
 
     def require_possible(self, bits: Bits, person: Person) -> None:
         """Refuse bits that name no class."""

@@ -45,14 +45,14 @@ class Links:
 
     kind = "links"
     #: Each bit has two values, so a list costs twice its epsilon at most, however often it changes.
-    most: int | None = 2
+    most_draws: int | None = 2
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Links:
         mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         return cls(people, mode, epsilon, whole(facts, "threshold", 1, WORD // 2))
 
-    def require_kept(self) -> None:
+    def require_epsilon(self) -> None:
         """Refuse a threshold that loses more than the stated epsilon."""
         if not keeps(WORD - self.threshold, self.threshold, self.epsilon):
             raise DeviceError("epsilon", "the threshold of the links loses more than their epsilon")
@@ -62,29 +62,29 @@ class Links:
         """Bits of an answer, those for whom this person does not answer included."""
         return self.people
 
-    def opened(self, value: object, person: Person) -> Bits:
+    def true_value(self, value: object, person: Person) -> Bits:
         """Return the true list, uint8 [people], 0 for everybody for whom this person does not answer.
 
         Args:
             value: numbers of people, in any order.
         """
-        return opened_list(value, self.mode, person)
+        return list_bits(value, self.mode, person)
 
-    def parts(self, opened: Bits) -> list[tuple[int, int]]:
+    def parts(self, true_value: Bits) -> list[tuple[int, int]]:
         """Return the paid parts: the whole list, identified by the first 8 bytes of its SHA-256."""
-        digest = hashlib.sha256(np.packbits(opened).tobytes()).digest()
+        digest = hashlib.sha256(np.packbits(true_value).tobytes()).digest()
         return [(int.from_bytes(digest[:8], "big"), 0)]
 
-    def draw(self, opened: Bits, key: bytes, person: Person) -> Bits:
+    def draw(self, true_value: Bits, key: bytes, person: Person) -> Bits:
         """Return the answers, uint8 [people].
 
         Args:
-            opened: the true list.
+            true_value: the true list.
             key: of the field's noise.
         """
         # A bit's own value chooses its word: a new friend redraws one bit and no other.
-        flips = words(key, opened, np.arange(self.people)) < np.uint64(self.threshold)
-        return (opened ^ flips) * answers_for(self.people, self.mode, person)
+        flips = words(key, true_value, np.arange(self.people)) < np.uint64(self.threshold)
+        return (true_value ^ flips) * answers_for(self.people, self.mode, person)
 
     def require_possible(self, bits: Bits, person: Person) -> None:
         """Refuse a list that names somebody for whom this person does not answer."""
@@ -93,7 +93,7 @@ class Links:
 
 
 def mode_of(facts: Mapping[str, object], people: int) -> str:
-    """Return the mode that a task tells of.
+    """Return the mode of a task's field.
 
     Args:
         people: how many there are.
@@ -113,13 +113,13 @@ def answers_for(people: int, mode: str, person: Person) -> Bits:
     Args:
         mode: one of `MODES`.
     """
-    mine = np.ones(people, np.uint8)
-    mine[: person.number + 1 if mode == "lower" else 0] = 0
-    mine[person.number] = 0
-    return mine
+    mask = np.ones(people, np.uint8)
+    mask[: person.number + 1 if mode == "lower" else 0] = 0
+    mask[person.number] = 0
+    return mask
 
 
-def opened_list(value: object, mode: str, person: Person) -> Bits:
+def list_bits(value: object, mode: str, person: Person) -> Bits:
     """Return a list as bits, uint8 [people], 0 for everybody for whom the person does not answer.
 
     Args:
@@ -131,13 +131,13 @@ def opened_list(value: object, mode: str, person: Person) -> Bits:
     """
     if not isinstance(value, list | tuple | np.ndarray):
         raise DeviceError("bad-value", "links is no list of people")
-    true = np.zeros(person.people, np.uint8)
+    bits = np.zeros(person.people, np.uint8)
     # Everybody who is named is checked, also where this person does not answer: a wrong list is wrong in every mode.
     for neighbour in value:
         is_number = isinstance(neighbour, int | np.integer) and not isinstance(neighbour, bool)
         if not is_number or not 0 <= neighbour < person.people:
             raise DeviceError("bad-value", f"links names somebody by no number from 0 to {person.people - 1}")
-        if neighbour == person.number or true[neighbour]:
+        if neighbour == person.number or bits[neighbour]:
             raise DeviceError("bad-value", "links names yourself, or somebody twice")
-        true[neighbour] = 1
-    return true * answers_for(person.people, mode, person)
+        bits[neighbour] = 1
+    return bits * answers_for(person.people, mode, person)

@@ -33,12 +33,12 @@ def number_bits(number: int, width: int) -> Bits:
     return np.array([number >> place & 1 for place in range(width - 1, -1, -1)], np.uint8)
 
 
-def packed(bits: Bits) -> bytes:
+def pack_bits(bits: Bits) -> bytes:
     """Return bits [n] as ceil(n / 8) bytes."""
     return np.packbits(np.asarray(bits, np.uint8)).tobytes()
 
 
-def unpacked(body: bytes, count: int) -> Bits:
+def unpack_bits(body: bytes, count: int) -> Bits:
     """Return the first `count` bits of a body, uint8.
 
     Args:
@@ -49,7 +49,7 @@ def unpacked(body: bytes, count: int) -> Bits:
         DeviceError: `wrong-length`, or `filling` where what fills the last byte is not zero.
     """
     if len(body) != -(-count // 8):
-        raise DeviceError("wrong-length", f"{sized(len(body))}, of {-(-count // 8)}")
+        raise DeviceError("wrong-length", f"{byte_count(len(body))}, of {-(-count // 8)}")
     bits = np.unpackbits(np.frombuffer(body, np.uint8))
     if bits[count:].any():
         raise DeviceError("filling", "bits after the last field")
@@ -61,7 +61,7 @@ def number_of(bits: Bits) -> int:
     return int("".join(map(str, bits.tolist())) or "0", 2)
 
 
-def sized(count: int) -> str:
+def byte_count(count: int) -> str:
     """Return so many bytes in words."""
     return "1 byte" if count == 1 else f"{count:,} bytes"
 
@@ -73,7 +73,7 @@ Words = npt.NDArray[np.uint64]
 Numbers = Sequence[int] | npt.NDArray[np.integer]
 
 
-def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
+def derive_key(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
     """Return a 32-byte key that reveals nothing of the secret or of other keys.
 
     Args:

@@ -25,7 +25,7 @@ from graphveil.device.errors import DeviceError
 from graphveil.device.reading import number
 from graphveil.device.reporting import Enrolled
 from graphveil.device.reports.noise import SECRET_BYTES
-from graphveil.device.storage.ledger import DeviceLedger, Limit, sync_folder, write
+from graphveil.device.storage.ledger import DeviceLedger, Limit, sync_folder, write_file
 from graphveil.device.task import Task
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class KeystoreEntry:
 
     @classmethod
     def of(cls, data: bytes) -> KeystoreEntry:
-        """Read it from the file that holds it; DeviceError `ledger`, where the file holds something else."""
+        """Return the entry in a file's bytes; DeviceError `ledger`, where they are something else."""
         try:
             return cls(**json.loads(data))
         except (ValueError, TypeError) as error:
             raise DeviceError("ledger", "the file secret holds neither a secret nor where one is") from error
 
     def to_bytes(self) -> bytes:
-        """Return it as the file holds it, which is never as long as a secret."""
+        """Return the entry as a file holds it; it is never as long as a secret."""
         return json.dumps(asdict(self)).encode()
 
     def secret(self) -> bytes:
@@ -66,7 +66,7 @@ class KeystoreEntry:
         secret."""
         texts = (_call(store, store.get_password, SERVICE, self.name) for store in _stores())
         secret = next((_bytes(text) for text in texts if text is not None), None)
-        if secret is None or _name(secret) != self.name:
+        if secret is None or _entry_name(secret) != self.name:
             raise DeviceError("keystore", f"your secret was put into {self.store}, and is not there")
         return secret
 
@@ -78,7 +78,7 @@ def keep_secret(secret: bytes) -> KeystoreEntry | None:
     store = next(iter(_stores()), None)
     if store is None:
         return None
-    entry = KeystoreEntry(_name(secret), store.name)
+    entry = KeystoreEntry(_entry_name(secret), store.name)
     _call(store, store.set_password, SERVICE, entry.name, secret.hex())
     entry.secret()
     return entry
@@ -97,7 +97,7 @@ def _stores() -> list[KeyringBackend]:
         chain: list[KeyringBackend] = getattr(chosen, "backends", [chosen])
         return [store for store in chain if store.priority >= _RECOMMENDED]
     except Exception as error:
-        raise _silent("keyring", error) from error
+        raise _unavailable("keyring", error) from error
 
 
 def _call(store: KeyringBackend, call: Callable[..., _Result], *args: str) -> _Result:
@@ -105,15 +105,15 @@ def _call(store: KeyringBackend, call: Callable[..., _Result], *args: str) -> _R
         return call(*args)
     # Stores are other programs, reached over a bus: each fails in its own way, and none may end in a traceback.
     except Exception as error:
-        raise _silent(store.name, error) from error
+        raise _unavailable(store.name, error) from error
 
 
-def _silent(store: str, error: Exception) -> DeviceError:
+def _unavailable(store: str, error: Exception) -> DeviceError:
     # The kind of the error and not its message, which may hold what the store was asked for.
     return DeviceError("keystore", f"{store} is locked or does not answer ({type(error).__name__})")
 
 
-def _name(secret: bytes) -> str:
+def _entry_name(secret: bytes) -> str:
     return hashlib.sha256(b"graphveil/keystore/1" + secret).hexdigest()[:32]
 
 
@@ -126,7 +126,6 @@ def _bytes(text: str) -> bytes:
 
 _RESTORE = "Restore the folder as it was last."
 _NO_LIMIT, _LIMITS = "none", "5, 2.5, none or default"
-_OTHER = "Make it usable, or name another --folder."
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,8 @@ class Home:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_open = folder.stat().st_mode & 0o077
         except OSError as error:
-            raise DeviceError("enrolment", f"the folder {folder} cannot be used ({error.strerror})", _OTHER) from error
+            detail = f"the folder {folder} cannot be used ({error.strerror})"
+            raise DeviceError("enrolment", detail, "Make it usable, or name another --folder.") from error
         # Others may have read the secret, which the owner should know.
         if is_open:
             detail = f"others on this machine may open the folder {folder}, which holds your secret"
@@ -167,19 +167,19 @@ class Home:
         ledger of earlier reports is gone; `keystore`, where the key store does not keep the secret or does not return
         it.
         """
-        secret = self._secret_or_entry()
-        return secret if isinstance(secret, bytes) else secret.secret()
+        stored = self._secret_or_entry()
+        return stored if isinstance(stored, bytes) else stored.secret()
 
     @property
     def place(self) -> str:
         """Where the secret is kept, in words."""
-        secret = self._secret_or_entry()
-        return f"the file {self._folder / 'secret'}" if isinstance(secret, bytes) else f"the key store {secret.store}"
+        stored = self._secret_or_entry()
+        return f"the file {self._folder / 'secret'}" if isinstance(stored, bytes) else f"the key store {stored.store}"
 
     def _secret_or_entry(self) -> bytes | KeystoreEntry:
         """Return the secret or its entry in the key store; make it where there is none."""
         path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
-        with ledger.alone():
+        with ledger.locked():
             # With fresh noise or forgotten prices, the same values could be reported again uncounted. An enrolment
             # shows that there was a secret, even if the ledger is gone too: collectors still know its key.
             lost_secret = not path.exists() and (ledger.booked() or self.tasks())
@@ -192,11 +192,11 @@ class Home:
                 ledger.begin()
                 # Written before the secret: from then on a missing file is a lost limit.
                 if not limit.exists():
-                    write(limit, b"default")
+                    write_file(limit, b"default")
                 secret = os.urandom(SECRET_BYTES)
                 # This file is last: after a crash in between, the store's secret is never used.
                 entry = keep_secret(secret)
-                write(path, secret if entry is None else entry.to_bytes())
+                write_file(path, secret if entry is None else entry.to_bytes())
         data = path.read_bytes()
         return data if len(data) == SECRET_BYTES else KeystoreEntry.of(data)
 
@@ -211,9 +211,9 @@ class Home:
                     number({"limit": decimal}, "limit")
             except DeviceError as error:
                 raise DeviceError("command", error.detail, f"Write a limit as one of these: {_LIMITS}.") from error
-            # Alone: a process that begins the folder at the same time must not overwrite it with the default.
-            with DeviceLedger(self._ledger).alone():
-                write(path, decimal.encode())
+            # Locked: a process that begins the folder at the same time must not overwrite it with the default.
+            with DeviceLedger(self._ledger).locked():
+                write_file(path, decimal.encode())
         # Checked first: a process that makes the secret meanwhile has written the limit before it.
         is_begun = secret.exists()
         if not path.exists():
@@ -248,9 +248,9 @@ class Home:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Before the token is spent for the enrolment's key: a crash must not lose the folder's name.
         sync_folder(self._folder)
-        # The signed bytes and not the facts: they are checked each time, so a changed file is refused.
-        write(folder / "task.json", task.data)
-        write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
+        # The signed bytes: they are checked at every reading, so a changed file is refused.
+        write_file(folder / "task.json", task.data)
+        write_file(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
         """Return a task with its enrolment and keys, by its hash or the beginning of it; None: the only task. Raises
@@ -259,7 +259,7 @@ class Home:
         tasks = self.tasks()
         matches = [(name, enrolment) for name, enrolment in tasks.items() if name.startswith(digest or "")]
         if len(matches) != 1:
-            raise _not_one(digest, tasks)
+            raise _no_single_task(digest, tasks)
         name, enrolment = matches[0]
         if enrolment.number is None or enrolment.joined is None:
             detail = "the collector has not confirmed that you take part"
@@ -269,7 +269,7 @@ class Home:
         return task, enrolment, enrolled
 
 
-def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
+def _no_single_task(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
     if not tasks:
         join = "Join one with the command enrol: address, token, --task HASH."
         return DeviceError("enrolment", "this device takes part in no collection yet", join)

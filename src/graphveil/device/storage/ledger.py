@@ -28,7 +28,7 @@ from graphveil.device.reports.answer import NANO, Answer
 from graphveil.device.task import Task
 
 
-def write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, for its owner alone.
 
     Args:
@@ -46,11 +46,11 @@ def write(path: Path, data: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk, so that new and replaced files survive a crash."""
-    place = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(place)
+        os.fsync(descriptor)
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 #: The epsilon that all reports may cost, None for no limit. By default the device answers one task of each organiser: a
@@ -67,7 +67,7 @@ class Booked:
         organiser: the key that signed it, hexadecimal.
         epoch: of the opening.
         nonce, body: hexadecimal.
-        names: of the paid parts, by field.
+        names: of the paid parts, by index of the field.
         nano: the price, in billionths of epsilon.
     """
 
@@ -92,28 +92,28 @@ class DeviceLedger:
         self._path, self._cap = path, cap
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep other processes from booking meanwhile."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        place = self._path.with_suffix(".lock")
-        place.touch(mode=0o600)
-        with place.open("w") as lock:
+        lock_file = self._path.with_suffix(".lock")
+        lock_file.touch(mode=0o600)
+        with lock_file.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def booked(self, task: bytes | None = None) -> list[Booked]:
         """Return the booked reports of one task or of all, in order; DeviceError `ledger`, where a line but the last
         cannot be read, or booked lines are gone or changed."""
-        lines = self._sealed().split(b"\n")
+        lines = self._read().split(b"\n")
         # The last part is empty, or an incomplete line that a crash left: its report was never sent.
         try:
-            every = [Booked(**json.loads(line)) for line in lines[:-1]]
+            entries = [Booked(**json.loads(line)) for line in lines[:-1]]
         except (ValueError, TypeError) as error:
             raise DeviceError("ledger", f"{self._path} holds a line that cannot be read") from error
-        return [entry for entry in every if task is None or entry.task == task.hex()]
+        return [entry for entry in entries if task is None or entry.task == task.hex()]
 
     def seen(self, task: bytes) -> dict[int, set[str]]:
-        """Return the names of the paid parts of a task, by field."""
+        """Return the names of the paid parts of a task, by index of the field."""
         paid_names: dict[int, set[str]] = {}
         for entry in self.booked(task):
             for field, names in entry.names.items():
@@ -136,13 +136,13 @@ class DeviceLedger:
                 detail = f"the report costs epsilon {nano / NANO:g}, and {float(left):g} is left of your own limit"
                 raise DeviceError("cap", detail)
             return
-        theirs = [
+        organiser_entries = [
             entry for entry in self.booked() if entry.organiser == task.key.hex() and entry.task != task.hash.hex()
         ]
-        if self._cap is not None and theirs:
-            cost = sum(entry.nano for entry in theirs) / NANO
+        if self._cap is not None and organiser_entries:
+            cost = sum(entry.nano for entry in organiser_entries) / NANO
             raise DeviceError(
-                "cap", f"you have answered this organiser's task {theirs[0].task[:16]}, at epsilon {cost:g}"
+                "cap", f"you have answered this organiser's task {organiser_entries[0].task[:16]}, at epsilon {cost:g}"
             )
 
     def book(self, task: Task, epoch: int, nonce: bytes, response: Answer, nano: int) -> None:
@@ -156,26 +156,26 @@ class DeviceLedger:
             DeviceError: `cap`, where the limit does not pay for it; nothing is written.
         """
         self.require_limit(task, nano)
-        names = {str(field): own for field, own in response.names.items()}
+        names = {str(index): part_names for index, part_names in response.names.items()}
         body, key = response.body.hex(), task.key.hex()
         line = json.dumps(asdict(Booked(task.hash.hex(), key, epoch, nonce.hex(), body, names, nano)))
         self._path.touch(mode=0o600)
         # An incomplete line that a crash left is removed before the next one is written.
-        data = self._sealed()
-        whole = data[: data.rfind(b"\n") + 1]
+        data = self._read()
+        complete = data[: data.rfind(b"\n") + 1]
         with self._path.open("r+b") as file:
-            file.truncate(len(whole))
+            file.truncate(len(complete))
             file.seek(0, os.SEEK_END)
             file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         sync_folder(self._path.parent)
-        self._seal(whole + line.encode() + b"\n")
+        self._seal(complete + line.encode() + b"\n")
 
     def seal(self) -> None:
         """Seal all complete lines, also one that a crash left unsealed: it could be removed after its report has left;
         DeviceError `ledger`, as `booked`."""
-        data = self._sealed()
+        data = self._read()
         # What a killed process wrote may be in memory only.
         with self._path.open("rb") as file:
             os.fsync(file.fileno())
@@ -196,9 +196,9 @@ class DeviceLedger:
 
     def _seal(self, booked: bytes) -> None:
         sealed = {"bytes": len(booked), "sha256": hashlib.sha256(booked).hexdigest()}
-        write(self._seal_path, json.dumps(sealed).encode())
+        write_file(self._seal_path, json.dumps(sealed).encode())
 
-    def _sealed(self) -> bytes:
+    def _read(self) -> bytes:
         """Return the ledger's bytes, which begin with the sealed ones."""
         # The seal is read first: a line that is booked between the two reads only makes the ledger longer.
         seal_data = self._seal_path.read_bytes() if self._seal_path.exists() else None
@@ -207,9 +207,9 @@ class DeviceLedger:
             return data
         try:
             seal = json.loads(seal_data)
-            right = hashlib.sha256(data[: seal["bytes"]]).hexdigest() == seal["sha256"]
+            is_sealed = hashlib.sha256(data[: seal["bytes"]]).hexdigest() == seal["sha256"]
         except (ValueError, TypeError, KeyError) as error:
             raise DeviceError("ledger", f"{self._seal_path} cannot be read") from error
-        if not right:
+        if not is_sealed:
             raise DeviceError("ledger", f"{self._path} is not what was booked: lines are gone or changed")
         return data
