@@ -17,7 +17,7 @@ from graphveil.device.canonical import canonical, parse
 from graphveil.device.people.person import assigned
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.storage.home import Home
-from graphveil.device.storage.ledger import DeviceLedger, Limit
+from graphveil.device.storage.ledger import DeviceLedger, Limit, write_file
 from graphveil.device.task import OPENING, TASK
 from graphveil.device.wire import report
 from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
