@@ -26,7 +26,7 @@ from graphveil.methods.base.people.account import Paid
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.result import Result
-from graphveil.privacy.ledger_file import begins
+from graphveil.privacy.ledger_file import starts_with
 from tests.collection.answered import IDS, PEOPLE, graph
 from tests.collection.collections import Collection, begun, url_of
 from tests.on_device.signing import MOODS, features, label, links
@@ -81,7 +81,7 @@ def test_each_answer_is_priced_as_a_changed_value(tmp_path: Path) -> None:
     assert not any("twice" in note for note in before.notes)
     (repeated,) = (note for note in after.notes if "label: 60 once, 60 twice" in note)
     # What is booked of the first export stands in the ledger of the second as it was.
-    assert begins(after.privacy.ledger, before.privacy.ledger)
+    assert starts_with(after.privacy.ledger, before.privacy.ledger)
     # The same people answered everything twice: there is no one who paid less for one field.
     assert Received(read_export(two)).most_of_one() == 14 and "no single person" not in repeated
 

@@ -89,7 +89,7 @@ def optimistic_epsilon(part: ChangedSamples, sigma: float, delta: float, grid: f
     """A lower bound: losses rounded down, composed by convolution."""
     reach = part.samples + 12 * sigma
     x = np.linspace(-reach, reach, 400_001)[:, None]
-    shares = part.shares
+    shares = part.probabilities
     p = sum(share * density(x, np.array([k]), sigma) for k, share in enumerate(shares))
     q = sum(share * density(x, np.array([-k]), sigma) for k, share in enumerate(shares))
     mass, loss = p * (x[1, 0] - x[0, 0]), np.floor(np.log(p / q) / grid).astype(int)

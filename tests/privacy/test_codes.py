@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy.statement.assumption import Assumption, assume, names_in, other_assumption
+from graphveil.privacy.statement.assumption import Assumption, assume, fact_names, other_assumption
 from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 from graphveil.privacy.statement.observer import OBSERVER_CODES, Observer, other_observer
-from graphveil.privacy.statement.registry import CODES, explained
+from graphveil.privacy.statement.registry import CODES, explain_code
 from graphveil.privacy.statement.texts import assumption_of, observer_of
 from graphveil.privacy.statement.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
 from tests.pages import generated
@@ -51,7 +51,7 @@ def test_what_backs_a_code_exists() -> None:
 
 def test_sentences_are_read_back_with_their_facts() -> None:
     for code, place in itertools.product(ASSUMPTION_CODES, (0, 1)):
-        names = names_in(ASSUMPTION_CODES[code].sentence)
+        names = fact_names(ASSUMPTION_CODES[code].sentence)
         facts = {name: FACTS.get(name, ("7", "0.25")) for name in names}
         assumption = assume(code, **{name: values[min(place, len(values) - 1)] for name, values in facts.items()})
         parsed = assumption_of(assumption.sentence)
@@ -78,9 +78,9 @@ def test_a_sentence_full_of_traps_takes_no_time() -> None:
 
 def test_an_assumption_is_said_with_its_facts_and_no_others() -> None:
     assert assume("classes-public", classes=3).sentence == "the list of the 3 classes is public"
-    with pytest.raises(InputError, match="said with nothing"):
+    with pytest.raises(InputError, match="is given nothing"):
         assume("classes-public")
-    with pytest.raises(InputError, match="said with nodes"):
+    with pytest.raises(InputError, match="is given nodes"):
         assume("classes-public", nodes=3)
     with pytest.raises(InputError, match="not known"):
         assume("classes-private")
@@ -101,15 +101,15 @@ def test_observers_are_read_back() -> None:
 
 
 def test_a_code_is_explained_and_a_mistyped_one_named() -> None:
-    assert explained("one-relationship")[0].means.startswith("Whether two people are related")
-    assert explained("whether-one-relationship") == explained("2*one-relationship") == explained("one-relationship")
+    assert explain_code("one-relationship")[0].means.startswith("Whether two people are related")
+    assert explain_code("whether-one-relationship") == explain_code("2*one-relationship") == explain_code("one-relationship")
     both = together([USER_FEATURES, USER_LABEL, RELATIONSHIP.existence()]).times(3)
-    assert [entry.code for entry in explained(both.code)] == ["one-user-features", "one-user-label", "one-relationship"]
+    assert [entry.code for entry in explain_code(both.code)] == ["one-user-features", "one-user-label", "one-relationship"]
     with pytest.raises(InputError, match="did you mean one-relationship"):
-        explained("one-relationshp")
+        explain_code("one-relationshp")
     for nothing in ("zzz", "", "2*"):
         with pytest.raises(InputError, match="lists all codes"):
-            explained(nothing)
+            explain_code(nothing)
 
 
 def test_the_page_on_guarantees_lists_every_code() -> None:

@@ -33,10 +33,10 @@ _LIMITS = {"assumption": "Breaks when", "answer": "To do"}
 def explain(code: Code = None, as_json: options.Json = False) -> None:
     """Explain the code of a guarantee or a refusal: what it means, what it does not mean, and what supports it."""
     from graphveil.collection.service.refusal_codes import REFUSAL_CODES
-    from graphveil.privacy.statement.registry import CODES, explained
+    from graphveil.privacy.statement.registry import CODES, explain_code
 
     codes = table_of((*CODES.values(), *REFUSAL_CODES.values()))
-    entries = tuple(codes.values()) if code is None else explained(code, codes)
+    entries = tuple(codes.values()) if code is None else explain_code(code, codes)
     emit(
         {"codes": [asdict(entry) for entry in entries]},
         as_json=as_json,

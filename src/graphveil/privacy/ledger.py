@@ -1,8 +1,8 @@
 """The account of what a collection has spent, and the refusal of what it cannot pay.
 
-Amounts are added up exactly, as the decimals they are written with, and the sum is rounded up to a whole number of
-10^-9 of epsilon and 10^-18 of delta, so that 0.1 + 0.2 fits into 0.3, and three thirds into 1; what is spent can exceed
-a budget with more digits than that by less than one such unit.
+Amounts are added up exactly, as the decimals that they are written as, and sums are rounded up to whole units: 10^-9
+of epsilon and 10^-18 of delta. So 0.1 + 0.2 fits into 0.3, and three thirds into 1; what is spent can exceed a budget
+with more digits by less than one unit.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from graphveil.runtime.checks import require_number
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18
-#: What a ledger that is kept in a file cannot see.
+#: What a ledger in a file cannot check.
 ONE_COPY: Final = assume("one-copy")
-# Budgets and prices are compared as exact decimals: 0.1 three times must fit a budget of 0.3.
-# A number that misses a whole unit by less than this is one that floating point bent.
+# Relative distance from a whole unit that only floating point can have caused: 0.1 three times must fit into 0.3.
 _SLACK: Final = Fraction(1, 10**12)
 _Amount = Fraction | float  # a float is infinity
 
@@ -58,6 +57,7 @@ class Spend:
         unit: the unit of the budget it is paid from.
         mechanism: the mechanism's name.
         parameters: its public parameters.
+        epsilon, delta: the price.
     """
 
     name: str
@@ -80,14 +80,14 @@ class Spend:
 
 
 class Account(Protocol):
-    """Where a ledger is kept for good, perhaps for several processes at once."""
+    """Where the spends of a ledger are durable, perhaps for several processes at once."""
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
-        """Keep for good what `paid` has beyond `previous`, and return everything that the account then holds.
+        """Store durably what `paid` has beyond `previous`, and return everything that the account then holds.
 
         Args:
-            previous: what the caller knew before spending.
-            paid: the same with its new spends at the end.
+            previous: the ledger that the caller had before spending.
+            paid: the same ledger with the new spends at its end.
 
         Raises:
             BudgetError: other processes have spent what was left; nothing is stored then.
@@ -97,8 +97,8 @@ class Account(Protocol):
 @dataclass(frozen=True)
 class Ledger:
     """Budgets and what was spent of them, in order; spending gives a new ledger.
-    With an `account`, a spend is kept there for good before `spend` returns, so before any data is read. `void` says
-    why the noise that was paid for protects nobody; None: it does.
+    With an `account`, a spend is durable there before `spend` returns, so before any data is read. `void` says why the
+    noise that was paid for protects nobody; None: it protects.
 
     >>> from graphveil.privacy import Ledger, Spend
     >>> ledger = Ledger.open({"features": (1.0, 0.0)})
@@ -110,48 +110,50 @@ class Ledger:
     budget: tuple[Budget, ...]
     spends: tuple[Spend, ...] = ()
     account: Account | None = field(default=None, compare=False, repr=False)
-    # Of whoever writes the ledger: what was spent is the same with it and without.
+    # Not compared: it does not change what was spent.
     void: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        # Two budgets of one unit would each pay in full, and their sum is what nobody declared.
+        # Two budgets of one unit would each pay in full, and nobody declared their sum.
         units = [entry.unit for entry in self.budget]
         if not units or len(set(units)) != len(units):
             raise InputError(f"budgets for {units}", where="ledger", allowed="one for each unit")
-        # Checked in every ledger that is made, read from a file too: no ledger in use is over its budget.
-        # In order: the refusal names the first spend that is not paid, and no amount below 0 mends it later.
+        # Checked whenever a ledger is built, from a file too: no ledger in use exceeds its budget. In order, so that
+        # the refusal names the first spend that does not fit, and no later negative amount makes up for it.
         used: dict[str, tuple[_Amount, _Amount]] = {}
         for spend in self.spends:
-            entry = _find(self.budget, spend.unit)
+            entry = _budget_for(self.budget, spend.unit)
             epsilon, delta = used.get(spend.unit, (Fraction(0), Fraction(0)))
             # Fractions do not round, so thousands of small spends cannot slip below a budget together.
             total = epsilon + _exact(spend.epsilon), delta + _exact(spend.delta)
             if not (_fits(total[0], entry.epsilon, _NANO) and _fits(total[1], entry.delta, _ATTO)):
-                raise _refusal(spend, entry, _up(epsilon, _NANO) / _NANO, _up(delta, _ATTO) / _ATTO)
+                raise _refusal(
+                    spend, entry, _rounded_up_units(epsilon, _NANO) / _NANO, _rounded_up_units(delta, _ATTO) / _ATTO
+                )
             used[spend.unit] = total
 
     @classmethod
     def open(cls, budgets: Mapping[str, tuple[float, float]]) -> Ledger:
         """An empty ledger with the budgets {unit: (epsilon, delta)}; InputError for anything else."""
         try:
-            limits = tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items())
+            budget = tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items())
         except InputError:
             raise
         except (AttributeError, TypeError, ValueError) as error:
             allowed = 'a pair for each unit, such as {"features": (1.0, 0.0)}'
             raise InputError(f"budgets are {budgets!r}", where="ledger", allowed=allowed) from error
-        return cls(limits)
+        return cls(budget)
 
     def spend(self, *spends: Spend) -> Ledger:
-        """The ledger after a step made of `spends`, which is checked whole; the ledger at hand stays the old one.
-        Raises BudgetError: a part has no budget or would exceed it.
+        """The ledger after a step made of `spends`, which is checked as a whole; this ledger stays as it is. Raises
+        BudgetError where a spend has no budget or would exceed it.
         """
-        # Making the new ledger checks the whole step; only then is it kept for good, so nothing is ever half paid.
-        paid = replace(self, spends=self.spends + spends)
-        return paid if self.account is None else self.account.settle(self, paid)
+        # Building the new ledger checks the whole step; only then is it made durable, so no step is ever half paid.
+        after = replace(self, spends=self.spends + spends)
+        return after if self.account is None else self.account.settle(self, after)
 
     def detached(self) -> Ledger:
-        """The same budgets and spends without an account: for asking what could be paid."""
+        """The same budgets and spends without an account, to try what could be paid."""
         return replace(self, account=None)
 
     def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
@@ -170,18 +172,18 @@ class Ledger:
     def total(self, unit: str) -> tuple[float, float]:
         """Epsilon and delta spent on `unit` so far, by adding up."""
         # A unit without a budget is an error: a mistyped name would read as "nothing was spent".
-        _find(self.budget, unit)
-        # Sequential composition, whatever was asked adaptively; what an accountant finds tighter is one spend.
+        _budget_for(self.budget, unit)
+        # Sequential composition, which holds for adaptive steps too; a tighter composition is a single spend.
         epsilon, delta = _sum_for(unit, self.spends)
         return epsilon / _NANO, delta / _ATTO
 
     def remaining(self, unit: str) -> tuple[float, float]:
         """Epsilon and delta that may still be spent on `unit`; an infinite budget stays infinite."""
-        entry = _find(self.budget, unit)
+        entry = _budget_for(self.budget, unit)
         epsilon, delta = _sum_for(unit, self.spends)
-        left = math.inf if math.isinf(entry.epsilon) else (_charge(entry.epsilon, _NANO) - epsilon) / _NANO
+        left = math.inf if math.isinf(entry.epsilon) else (_in_units(entry.epsilon, _NANO) - epsilon) / _NANO
         # Both charges were rounded up on their own, so a difference may fall below zero.
-        return max(left, 0.0), max((_charge(entry.delta, _ATTO) - delta) / _ATTO, 0.0)
+        return max(left, 0.0), max((_in_units(entry.delta, _ATTO) - delta) / _ATTO, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Budgets and spends as JSON values; infinity becomes the string "inf", and `void` is there where it is set."""
@@ -194,7 +196,7 @@ class Ledger:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
         """The inverse of `to_dict`; InputError or BudgetError for a ledger that does not add up."""
-        # Exactly these fields: one that is passed over in silence could be a spend that a newer version wrote.
+        # Exactly these fields: an unknown one, silently ignored, could be a spend that a newer version wrote.
         require_fields("ledger", fields, {"budget", "spends"} | ({"void"} & set(fields)))
         try:
             for entry in fields["budget"]:
@@ -229,7 +231,7 @@ def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:
     require_number("[0, 1)", where, delta=delta)
 
 
-def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
+def _budget_for(budget: tuple[Budget, ...], unit: str) -> Budget:
     for entry in budget:
         if entry.unit == unit:
             return entry
@@ -248,21 +250,21 @@ def _refusal(spend: Spend, entry: Budget, epsilon: float, delta: float) -> Budge
 
 
 def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
-    mine = [spend for spend in spends if spend.unit == unit]
-    epsilon: _Amount = sum((_exact(spend.epsilon) for spend in mine), Fraction(0))
-    delta: _Amount = sum((_exact(spend.delta) for spend in mine), Fraction(0))
-    return _up(epsilon, _NANO), _up(delta, _ATTO)
+    unit_spends = [spend for spend in spends if spend.unit == unit]
+    epsilon: _Amount = sum((_exact(spend.epsilon) for spend in unit_spends), Fraction(0))
+    delta: _Amount = sum((_exact(spend.delta) for spend in unit_spends), Fraction(0))
+    return _rounded_up_units(epsilon, _NANO), _rounded_up_units(delta, _ATTO)
 
 
 def _fits(total: _Amount, budget: float, scale: int) -> bool:
-    """Whether a sum is at most a budget, up to what floating point distorted."""
+    """Whether a sum is at most a budget, up to the error of floating point."""
     # The second test grants what `remaining` printed: it counts in the same rounded units.
-    return total * (1 - _SLACK) <= _exact(budget) or _up(total, scale) <= _charge(budget, scale)
+    return total * (1 - _SLACK) <= _exact(budget) or _rounded_up_units(total, scale) <= _in_units(budget, scale)
 
 
-def _charge(amount: float, scale: int) -> float:
+def _in_units(amount: float, scale: int) -> float:
     """`amount`, a price or a budget, in integer units, rounded up (an int, or the float inf)."""
-    return _up(_exact(amount), scale)
+    return _rounded_up_units(_exact(amount), scale)
 
 
 def _exact(amount: float) -> _Amount:
@@ -270,6 +272,6 @@ def _exact(amount: float) -> _Amount:
     return math.inf if math.isinf(amount) else Fraction(repr(float(amount)))
 
 
-def _up(amount: _Amount, scale: int) -> float:
-    # The slack comes off first: 0.30000000000000004, which floating point bent, is 300000000 units and no more.
+def _rounded_up_units(amount: _Amount, scale: int) -> float:
+    # The slack comes off first: 0.30000000000000004 is 0.3 up to floating point, so 300000000 units and no more.
     return amount if isinstance(amount, float) else math.ceil(amount * scale * (1 - _SLACK))

@@ -32,7 +32,7 @@ class LedgerFile:
         """Return the ledger on disk, which must continue `recorded`, the model's own record, tied to this account;
         ModelFileError where the file is damaged, or is no continuation."""
         stored = self._read(recorded)
-        # Who puts an older copy back would spend the budget again: the model's own record notices.
+        # An older copy of the file would allow the budget to be spent again: the model's own record reveals it.
         if not continues(stored, recorded):
             raise self._foreign()
         return replace(stored, account=self)
@@ -49,14 +49,14 @@ class LedgerFile:
             ModelFileError: the file is no continuation of `previous`.
             InputError: the disk refuses to write.
         """
-        # In one lock: two processes that each saw enough left would both be paid otherwise.
+        # Under one lock: otherwise two processes that both saw enough left would both be paid.
         with self.locked():
             stored = self._read(previous)
-            # Spends of other processes stand behind the previous ones, never in front: a ledger grows at its end.
-            if not begins(stored, previous):
+            # Spends of other processes come after the previous ones, never before: a ledger grows at its end.
+            if not starts_with(stored, previous):
                 raise self._foreign()
             # Read again under the lock: other processes may have spent since `previous` was opened, and come first.
-            # Of both, the larger where both declare one: raising what is raised already adds nothing.
+            # The larger budget where both declare one: a budget that another process has raised is not raised again.
             budgets = {entry.unit: entry for entry in stored.budget}
             for entry in paid.budget:
                 old = budgets.get(entry.unit, entry)
@@ -77,16 +77,16 @@ class LedgerFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the account alone; other processes wait. Not to be entered twice. Raises InputError: the lock cannot be
-        made.
+        """Hold the account alone while other processes wait; not reentrant. Raises InputError where the lock file
+        cannot be opened.
         """
         # A file of its own: the ledger is replaced by each write, and a lock would stay on the old one.
-        place = self.path.with_name(f".{self.path.name}.lock")
+        lock_path = self.path.with_name(f".{self.path.name}.lock")
         try:
-            file = place.open("a+b")
+            file = lock_path.open("a+b")
         except OSError as error:
             remedy = "nothing was read or spent: let the folder be written to"
-            raise InputError(f"no lock can be made: {error.strerror}", where=str(place), remedy=remedy) from error
+            raise InputError(f"no lock can be made: {error.strerror}", where=str(lock_path), remedy=remedy) from error
         with file:
             _lock(file)
             yield
@@ -94,7 +94,7 @@ class LedgerFile:
     def _read(self, recorded: Ledger) -> Ledger:
         return read_ledger(self.path) if self.path.is_file() else recorded.detached()
 
-    def _foreign(self) -> ModelFileError:
+    def _discontinuity(self) -> ModelFileError:
         remedy = "it was changed, or belongs to another model: put the file of this folder back"
         return ModelFileError("does not continue what was spent before", where=str(self.path), remedy=remedy)
 
@@ -108,38 +108,43 @@ def read_ledger(path: Path) -> Ledger:
         raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
 
 
-def begins(stored: Ledger, earlier: Ledger) -> bool:
+def starts_with(stored: Ledger, earlier: Ledger) -> bool:
     """Whether `stored` begins with the spends of `earlier`.
 
     Args:
-        stored: the longer one, such as a file's.
-        earlier: the one it should go on from.
+        stored: the longer ledger, such as a file's.
+        earlier: the ledger that it should continue.
     """
-    mine = earlier.to_dict()["spends"]
+    spends = earlier.to_dict()["spends"]
     # Compared as they are written: a spend that was read back is equal however its parameters were typed.
-    return bool(stored.to_dict()["spends"][: len(mine)] == mine)
+    return bool(stored.to_dict()["spends"][: len(spends)] == spends)
 
 
 def continues(stored: Ledger, earlier: Ledger) -> bool:
-    """Whether `stored` begins with the spends of `earlier`, and differs in budgets only for what was spent since.
+    """Whether `stored` begins with the spends of `earlier`, and its budgets differ only for units spent on since.
 
     Args:
-        stored: the later one, such as a file's.
-        earlier: the one it should go on from.
+        stored: the later ledger, such as a file's.
+        earlier: the ledger that it should continue.
     """
-    since = {spend.unit for spend in stored.spends[len(earlier.spends) :]}
-    new = {entry.unit: entry for entry in stored.budget}
+    spent_since = {spend.unit for spend in stored.spends[len(earlier.spends) :]}
+    budgets = {entry.unit: entry for entry in stored.budget}
     for entry in earlier.budget:
-        now = new.pop(entry.unit, None)
-        raised = now is not None and now.epsilon >= entry.epsilon and now.delta >= entry.delta and now.unit in since
-        # A budget may grow, by a declaration that a later spend needed; any other change was made by hand.
-        if now != entry and not raised:
+        current = budgets.pop(entry.unit, None)
+        raised = (
+            current is not None
+            and current.epsilon >= entry.epsilon
+            and current.delta >= entry.delta
+            and current.unit in spent_since
+        )
+        # A budget may grow by a declaration that a later spend needed; anything else is tampering.
+        if current != entry and not raised:
             return False
-    return begins(stored, earlier) and set(new) <= since
+    return starts_with(stored, earlier) and set(budgets) <= spent_since
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Wait until nobody else holds the file; closing it, or dying, lets go."""
+    """Wait until nobody else holds the file; it is released when it is closed or the process dies."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -149,5 +154,5 @@ def _lock(file: IO[bytes]) -> None:
         lock: Any = msvcrt
         lock.locking(file.fileno(), lock.LK_LOCK, 1)
         return
-    # The system lets go when a process dies, so that a killed run blocks nobody; a file that marks the lock would stay.
+    # The system releases this lock when a process dies, so a killed run blocks nobody; a marker file would stay.
     fcntl.flock(file.fileno(), fcntl.LOCK_EX)

@@ -27,7 +27,7 @@ from graphveil.methods.registry import METHODS, build_method, plan
 from graphveil.methods.release.privacy import EDGE_METHODS, ReleasePrivacy
 from graphveil.methods.release.scores import central_mean
 from graphveil.privacy import Guarantee, RepeatAndSelect
-from graphveil.privacy.statement.registry import explained
+from graphveil.privacy.statement.registry import explain_code
 from graphveil.reports.base import trust
 from graphveil.reports.base.card import pages
 from graphveil.reports.runs.card import run_card
@@ -139,7 +139,7 @@ def test_every_code_is_known_and_read_back() -> None:
     for name, guarantee in promised().items():
         fields = guarantee.to_dict()
         for code in (fields["unit_code"], fields["against_code"], *fields["assumes_codes"]):
-            assert all(entry.group != "unknown" for entry in explained(code)), name
+            assert all(entry.group != "unknown" for entry in explain_code(code)), name
         assert Guarantee.from_dict(fields) == guarantee, name
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 AccountantName = Literal["pld", "rdp"]
 
-# Fixed, so that the same event always gives the same epsilon. Only whole orders: their series always end.
+# Fixed, so that the same event always gives the same epsilon. Whole orders only: their series are finite.
 PLD_GRID: Final = 1e-4
 RDP_ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
 
@@ -35,7 +35,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
 
     Args:
         guarantees: at least one, all with the same relation, model and observers.
-        unit: everything together; default: the different units together.
+        unit: the unit of the result; default: the different units together.
 
     Raises:
         InputError: there are none, or they differ in relation, model or observers.
@@ -59,11 +59,11 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
     epsilon = math.fsum(part.epsilon for part in parts)
     # fsum rounds once, at the end: the order of the parts does not change what is printed.
     delta = math.fsum(part.delta for part in parts)
-    # At delta 1 a guarantee holds for everything, and so says nothing: infinity is the honest number.
+    # With delta 1 every mechanism satisfies the guarantee, so it says nothing: infinity is the honest number.
     if delta >= 1.0:
         epsilon, delta = math.inf, 0.0
-    # One void part voids the whole: whoever can take off one noise knows that part of the person.
-    voids = tuple(dict.fromkeys(part.void for part in parts if part.void))
+    # One void part voids the whole: whoever can remove the noise of that part learns that part of the person.
+    reasons = tuple(dict.fromkeys(part.void for part in parts if part.void))
     return Guarantee(
         unit=unit or together(dict.fromkeys(part.unit for part in parts)),
         relation=first.relation,
@@ -72,7 +72,7 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
         delta=delta,
         against=first.against,
         assumes=tuple(dict.fromkeys(fact for part in parts for fact in part.assumes)),
-        void="; ".join(voids) or None,
+        void="; ".join(reasons) or None,
         parts=parts,
     )
 
@@ -90,7 +90,7 @@ def either(guarantees: Iterable[Guarantee]) -> Guarantee:
     >>> either([features.guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee]).epsilon
     2.0
     """
-    # That checks whether the parts may be compared at all; what it adds up is replaced.
+    # `compose` checks whether the parts may be compared at all; the sums that it returns are replaced.
     whole = compose(guarantees)
     epsilon, delta = (max(getattr(part, name) for part in whole.parts) for name in ("epsilon", "delta"))
     return replace(whole, epsilon=epsilon, delta=delta, assumes=(*whole.assumes, assume("one-of-reports")))
@@ -122,9 +122,9 @@ def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
 
 
 def several(guarantee: Guarantee, count: int) -> Guarantee:
-    """What the guarantee of one unit says of `count` units at once: group privacy, for any mechanism. epsilon becomes k
-    epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of differential privacy",
-    2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
+    """What the guarantee of one unit says of k = `count` units at once: group privacy, for any mechanism. Epsilon
+    becomes k epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of differential
+    privacy", 2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
 
     Args:
         guarantee: of one unit.
@@ -134,7 +134,7 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
         InputError: the count is below 1.
     """
     require_whole(1, count=count)
-    # A path of k neighbours leads from one data set to the other, and each step multiplies by at most e^epsilon.
+    # A path of k neighbouring data sets leads from one to the other; each step multiplies by at most e^epsilon.
     epsilon, delta = count * guarantee.epsilon, guarantee.delta
     if delta:
         # exp overflows above 709; a usable delta times e^700 is far beyond 1 and ends as "nothing is promised".
@@ -156,32 +156,32 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
         InputError: delta or the accountant's name is not allowed.
     """
     require_number("(0, 1)", delta=delta)
-    if accountant == "rdp" and not _selects(event):
+    if accountant == "rdp" and not _is_or_holds_selection(event):
 
         @cache
-        def epsilon(place: int) -> float:
+        def epsilon(index: int) -> float:
             return float(
-                dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta)
+                dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS[index : index + 1]).compose(event).get_epsilon(delta)
             )
 
         low, high = 0, len(RDP_ORDERS) - 1
         while low < high:
             middle = (low + high) // 2
-            # To the left also where both are infinite, as all higher orders then are.
+            # To the left also where both are infinite: so are all higher orders.
             low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
-        # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
+        # For a tiny spend only the lowest order may show that it costs nothing.
         return min(epsilon(low), epsilon(0))
-    # A fresh accountant for each question, with our fixed grids: one keeps a ledger, and would add this to the last.
+    # A new accountant each time, with our fixed grids: an accountant keeps a ledger, and would add earlier events.
     if accountant == "pld":
-        fresh = dp_accounting.pld.PLDAccountant(value_discretization_interval=PLD_GRID)
+        single_use = dp_accounting.pld.PLDAccountant(value_discretization_interval=PLD_GRID)
     elif accountant == "rdp":
-        fresh = dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS)
+        single_use = dp_accounting.rdp.RdpAccountant(orders=RDP_ORDERS)
     else:
         raise InputError(f"accountant is {accountant!r}", allowed="pld, rdp")
-    return float(fresh.compose(event).get_epsilon(delta))
+    return float(single_use.compose(event).get_epsilon(delta))
 
 
-def _selects(event: DpEvent) -> bool:
-    """Whether an event is, or holds, a selection: at one order it is bounded by way of all others."""
+def _is_or_holds_selection(event: DpEvent) -> bool:
+    """Whether an event is or contains a selection, whose bound at one order needs all the other orders."""
     inner = *getattr(event, "events", ()), *((event.event,) if hasattr(event, "event") else ())
-    return isinstance(event, dp_accounting.dp_event.RepeatAndSelectDpEvent) or any(map(_selects, inner))
+    return isinstance(event, dp_accounting.dp_event.RepeatAndSelectDpEvent) or any(map(_is_or_holds_selection, inner))

@@ -1,4 +1,4 @@
-"""The least noise that keeps a promise: of one event, or every standard deviation of a whole pipeline in one search.
+"""The least noise that meets a budget: of one event, or all standard deviations of a pipeline in one search.
 
 Every search returns the private side of its tolerance. A split gives every part its share of mu^2, the quantity that
 adds up over Gaussian releases. A sampled part's share is turned into noise by Renyi accounting: as much as makes it
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 # An event with a fixed cost above the target would keep the doubling going for ever.
-_LARGEST: Final = 2.0**40
+_LARGEST_NOISE: Final = 2.0**40
 
 
 def calibrate(
@@ -54,8 +54,8 @@ def calibrate(
     require_number("(0, inf)", epsilon=epsilon)
     from scipy.optimize import brentq  # loads late: most plans search nothing
 
-    # The accountant that judges is the one that searches: a second one could call the answer too dear, or waste noise.
-    # It is asked once for each noise, since a root finder comes back to the ends of its bracket.
+    # The search uses the accountant that judges: by another one the result could be too dear, or waste noise.
+    # Cached for each noise, since a root finder comes back to the ends of its bracket.
     @cache
     def gap(noise: float) -> float:
         return epsilon_of(event_of(noise), delta, accountant) - epsilon
@@ -67,10 +67,10 @@ def calibrate(
     # multiplier of ordinary settings, since each step costs one run of the accountant.
     high = 1.0
     while not affordable(high):
-        if high >= _LARGEST:
+        if high >= _LARGEST_NOISE:
             raise NoiseError(f"no noise level reaches epsilon {rounded_up(epsilon)} at delta {rounded_up(delta)}")
         high *= 2
-    while affordable(high / 2) and high > 1 / _LARGEST:
+    while affordable(high / 2) and high > 1 / _LARGEST_NOISE:
         high /= 2
     noise = float(brentq(gap, high / 2, high, xtol=tolerance))
     # The root finder may land a tolerance below the edge: walk back up to the safe side.
@@ -80,9 +80,9 @@ def calibrate(
     return noise
 
 
-# The search stops when its noise is affordable and costs at least this part of the target.
-_CLOSE: Final = 1 - 2e-4
-_TRIES: Final = 60
+# The search stops at noise that is affordable and costs at least this share of the target.
+_CLOSE_ENOUGH: Final = 1 - 2e-4
+_MOST_TRIES: Final = 60
 # Renyi accounting is an upper bound too: the number printed may exceed it by rounding at most.
 _ROUNDING: Final = 1e-3
 
@@ -94,7 +94,7 @@ class CalibratedPipeline:
     Args:
         parts: the pipeline.
         noise: part name -> standard deviations in units of the clipped norm (one a hop, one for all steps).
-        epsilon: what the accountant charges, never above the target; with a tuning the target, see `selection`.
+        epsilon: what the accountant charges, never above the target; with a tuning the target itself, see `selection`.
         delta: the whole promised delta, `reserved` included.
         reserved: the part of delta kept for the cut tails of the noise.
         tuning: the repetition that was priced, or None.
@@ -141,10 +141,10 @@ def calibrate_pipeline(
 
     Args:
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1) and declared, not computed from data.
-        parts: everything that is released; what costs this unit nothing is left out.
+        parts: everything that is released, except what costs this unit nothing.
         split: part name -> share of mu^2, positive, any scale; default: `default_split`.
         reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
-        tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
+        tuning: also price this repetition, whatever settings its trials have at the same price; by Renyi accounting.
 
     Raises:
         InputError: an argument is not allowed.
@@ -155,9 +155,9 @@ def calibrate_pipeline(
     require_number("(0, 1)", delta=delta)
     # Zero delta left for the noise itself would mean pure privacy, which no Gaussian gives.
     require_number(f"[0, {delta!r})", "delta", reserved=reserved)
-    chosen = tuple(parts)
-    require_parts(chosen)
-    weights, names = default_split(chosen) if split is None else split, [part.name for part in chosen]
+    pipeline = tuple(parts)
+    require_parts(pipeline)
+    weights, names = default_split(pipeline) if split is None else split, [part.name for part in pipeline]
     if set(weights) != set(names):
         raise InputError(f"the split names {sorted(weights)}", where="split", allowed=", ".join(names))
     require_number("(0, inf)", "split", **weights)
@@ -165,11 +165,11 @@ def calibrate_pipeline(
     total = math.fsum(weights.values())
     shares = tuple(weights[name] / total for name in names)
     # The cut tails are paid first: the accountant assumes normal laws with infinite tails, and the sampler cuts them.
-    spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
-    noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
-    # Checked after the search and by other code than searched: a calibration that fails must not come out as no noise.
-    _require_sound(chosen, noise, epsilon, delta - reserved, cost, tuning)
-    return CalibratedPipeline(chosen, noise, cost, delta, reserved, tuning)
+    sigmas_of_parts, cost = _search(epsilon, delta - reserved, pipeline, shares, tuning)
+    noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(pipeline, sigmas_of_parts, strict=True)})
+    # Checked after the search by other code: a failed calibration must not result in no noise.
+    _require_sound(pipeline, noise, epsilon, delta - reserved, cost, tuning)
+    return CalibratedPipeline(pipeline, noise, cost, delta, reserved, tuning)
 
 
 Sigmas = tuple[tuple[float, ...], ...]
@@ -180,22 +180,22 @@ def _search(
     epsilon: float, delta: float, parts: tuple[Part, ...], shares: tuple[float, ...], tuning: RepeatAndSelect | None
 ) -> tuple[Sigmas, float]:
     """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
-    # Cached because a plan and a fit ask the same. All arguments are public, so a cache hit tells nothing about people.
-    allowed = None if tuning is None else allowance(epsilon, delta, tuning)
+    # Cached because a plan and a fit search for the same noise. All arguments are public, so a hit reveals nothing.
+    trial = None if tuning is None else allowance(epsilon, delta, tuning)
     # The whole budget as one Gaussian release. Squares of mu add up exactly (Dong, Roth, Su, Corollary 3.3), so shares
     # of mu^2 are shares of everything that a stack of Gaussians costs.
-    mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
+    mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if trial is None else trial.mu
 
     # Parts that differ only in name weigh the same and are searched once.
     @cache
-    def alone(part: Part, share: float) -> tuple[float, ...]:
-        return _alone(part, math.sqrt(share) * mu, delta)
+    def noise_alone(part: Part, share: float) -> tuple[float, ...]:
+        return _noise_alone(part, math.sqrt(share) * mu, delta)
 
-    base = tuple(alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
+    unscaled = tuple(noise_alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
 
     # One factor on all parts: proportions concern utility, and only the size of the noise concerns privacy.
     def scaled(factor: float) -> Sigmas:
-        return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
+        return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in unscaled)
 
     def noise(factor: float) -> Noise:
         return dict(zip((part.name for part in parts), scaled(factor), strict=True))
@@ -204,9 +204,9 @@ def _search(
         return lambda factor: pipeline_epsilon(parts, noise(factor), delta, accountant=accountant)
 
     # The bound for a tuning is stated at a pair of Renyi orders; loss distributions know no random repetition.
-    if allowed is not None:
-        used = allowed.used
-        return scaled(least_factor(lambda factor: used(pipeline_event(parts, noise(factor))), 1.0, 1.0)[0]), epsilon
+    if trial is not None:
+        factor, _ = least_factor(lambda factor: trial.used(pipeline_event(parts, noise(factor))), 1.0, 1.0)
+        return scaled(factor), epsilon
 
     # Stacks of Gaussians are right at the first step, up to rounding; Renyi accounting quickly brings the rest close.
     start = 1.0
@@ -217,8 +217,8 @@ def _search(
 
 
 def least_factor(cost: Callable[[float], float], target: float, start: float) -> tuple[float, float]:
-    """A factor with `cost(factor)` just below `target`, never above it, and that cost: secant steps on logarithms,
-    kept inside a bracket.
+    """A factor with `cost(factor)` just below `target`, never above it, and that cost: by secant steps on logarithms
+    inside a bracket.
 
     Args:
         cost: epsilon that a factor on all noise costs; falls as the factor grows.
@@ -230,31 +230,31 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
     """
     low, high = 0.0, math.inf
     factor, best, slope = start, (math.inf, math.inf), -1.0
-    last: tuple[float, float] | None = None
-    for _ in range(_TRIES):
+    previous: tuple[float, float] | None = None
+    for _ in range(_MOST_TRIES):
         price = cost(factor)
         if price <= target:
             high, best = factor, (factor, price)
             # Only factors that cost at most the target become `best`: stopping early wastes noise, never privacy.
-            if price >= target * _CLOSE or high <= low * (1 + 1e-7):
+            if price >= target * _CLOSE_ENOUGH or high <= low * (1 + 1e-7):
                 return best
         else:
             low = factor
-        if last is not None and 0.0 < price < math.inf and 0.0 < last[1] < math.inf and price != last[1]:
-            # Never flat or rising: a cost that rounding bent would send the next step the wrong way.
-            slope = min(-0.1, math.log(price / last[1]) / math.log(factor / last[0]))
-        last = (factor, price)
-        factor = _next(factor, price, target, slope, low, high)
+        if previous is not None and 0.0 < price < math.inf and 0.0 < previous[1] < math.inf and price != previous[1]:
+            # Never flat or rising: a cost distorted by rounding would send the next step the wrong way.
+            slope = min(-0.1, math.log(price / previous[1]) / math.log(factor / previous[0]))
+        previous = (factor, price)
+        factor = _next_factor(factor, price, target, slope, low, high)
     if math.isinf(best[0]):
         raise NoiseError(f"no noise reaches epsilon {target:g}")
     return best
 
 
-def _next(factor: float, price: float, target: float, slope: float, low: float, high: float) -> float:
+def _next_factor(factor: float, price: float, target: float, slope: float, low: float, high: float) -> float:
     """The next factor to try: a secant step when it stays inside the bracket, else its middle or twice the low end."""
     if 0.0 < price < math.inf:
         # Aimed at the middle of the accepted range: a guess at its upper edge would often land above the target.
-        aim = math.log(target * (1 + _CLOSE) / 2 / price) / slope
+        aim = math.log(target * (1 + _CLOSE_ENOUGH) / 2 / price) / slope
         # At most a factor e^3 at once: far from the target the curve is no power law.
         step = factor * math.exp(max(-3.0, min(3.0, aim)))
         if low < step < high:
@@ -265,7 +265,7 @@ def _next(factor: float, price: float, target: float, slope: float, low: float, 
     return math.sqrt(low * high) if low > 0.0 else high / 2
 
 
-def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
+def _noise_alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
     """The noise with which one part weighs as much as a Gaussian release of `mu`."""
     if isinstance(part, Hops):
         # One part in 10^13 more than what rounding could take away.
@@ -273,16 +273,16 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
     if part.exact:
         return (part.sensitivity * math.sqrt(part.steps) / mu * (1 + 1e-13),)
     # Both sides by Renyi accounting, so that its slack falls on both and the proportions come out as the split says.
-    same = gaussian_renyi_epsilon(1 / mu, delta, RDP_ORDERS)
+    target = gaussian_renyi_epsilon(1 / mu, delta, RDP_ORDERS)
     if isinstance(part, ChangedSamples):
         changing: ChangedSamples = part
 
         def cost(sigma: float) -> float:
             return pipeline_epsilon((changing,), {changing.name: (sigma,)}, delta, accountant="rdp")
 
-        return (least_factor(cost, same, part.sensitivity)[0],)
+        return (least_factor(cost, target, part.sensitivity)[0],)
     # Rough on purpose: this fixes a proportion only, and `_search` decides what is promised.
-    return (calibrate(part.event, same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
+    return (calibrate(part.event, target, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
 
 
 def _require_sound(
@@ -290,7 +290,7 @@ def _require_sound(
 ) -> None:
     """Refuse noise that is not positive and finite, costs too much, or that the two accountants disagree about."""
     sigmas = [sigma for part in parts for sigma in noise[part.name]]
-    # A calibration elsewhere once returned noise 0 without a word, and training went on: ours refuses.
+    # A published calibration silently returned noise 0, and training went on; this one refuses.
     if not all(0.0 < sigma < math.inf for sigma in sigmas) or not 0.0 < cost <= epsilon:
         raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
     if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:

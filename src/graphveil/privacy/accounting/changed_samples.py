@@ -1,4 +1,4 @@
-"""Private gradient descent where the protected unit is no sample but changes what one or two samples say.
+"""Private gradient descent where the protected unit is no sample, but changes the gradients of one or two samples.
 
 One directed edge changes the gradient of its target, one undirected edge those of both ends.  A step releases
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Losses beyond this many deviations are counted as infinite: a mass of 2e-23 a step.
-_REACH: Final = 9.9
-_NEWTON: Final = 3
+#: Losses beyond this many deviations are counted as infinite: a mass of 2e-23 a step.
+REACH: Final = 9.9
+_NEWTON_STEPS: Final = 3
 #: Whole orders of Renyi accounting, which is the cross-check.
 ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256)
 
@@ -73,7 +73,7 @@ class SampledPart(ABC):
         return self.rate == 1.0
 
     @property
-    def noises(self) -> int:
+    def noise_count(self) -> int:
         """How many standard deviations the part has: one for all steps."""
         return 1
 
@@ -109,11 +109,11 @@ class ChangedSamples(SampledPart):
     @property
     def sensitivity(self) -> float:
         """The largest L2 change of one clipped sum in units of the clipping norm: 2 for each changed sample."""
-        # Vectors of length at most 1 can be 2 apart: the clipped gradient of each changed sample may turn round.
+        # Vectors of length at most 1 can be 2 apart: the clipped gradient of each changed sample may reverse.
         return 2.0 * self.samples
 
     @property
-    def shares(self) -> FloatArray:
+    def probabilities(self) -> FloatArray:
         """Pr[k] for k = 0..samples changed samples in one batch."""
         q, r = self.rate, self.samples
         return np.array([math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)])
@@ -125,7 +125,7 @@ class ChangedSamples(SampledPart):
             epsilon: may be negative.
             sigma: standard deviation of the noise over the clipping norm.
         """
-        return float(_deltas(self.shares, sigma, np.array([epsilon]))[0])
+        return float(_deltas(self.probabilities, sigma, np.array([epsilon]))[0])
 
     def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
         """All steps as losses on multiples of `grid`, from above ("connect the dots"): they dominate the true ones.
@@ -134,29 +134,29 @@ class ChangedSamples(SampledPart):
             sigma: standard deviation of the noise over the clipping norm.
             grid: width of a step on the axis of privacy losses, in nats.
         """
-        # Losses above the top count as infinite, paid for in delta: rounded up they are as rare as `_REACH` says.
+        # Losses above the top count as infinite, paid for in delta: rounded up they are as rare as `REACH` says.
         top = math.ceil(self.largest_loss(sigma) / grid)
-        deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
+        deltas = _deltas(self.probabilities, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
         pld = dp_accounting.pld
-        # A minimum from the left: delta falls with epsilon, and rounding could bend the table upwards.
+        # A minimum from the left: delta falls with epsilon, but rounding may make a table entry rise.
         pmf = pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
         return pld.privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(self.steps)
 
     def largest_loss(self, sigma: float) -> float:
         """The largest finite loss of one step in nats; `sigma` as in `losses`."""
-        return float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0])
+        return float(_loss(self.probabilities, sigma, np.array([self.samples + REACH * sigma]))[0])
 
     def renyi(self, sigma: float) -> FloatArray:
         """The Renyi divergence of all steps at each of `ORDERS`."""
-        return self.steps * np.array([_renyi(self.shares, sigma, order) for order in ORDERS])
+        return self.steps * np.array([_renyi(self.probabilities, sigma, order) for order in ORDERS])
 
 
-def _logs(shares: FloatArray, sigma: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _log_ratios(probabilities: FloatArray, sigma: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log P/A and log Q/A at x, where A = N(0, sigma^2)."""
     with np.errstate(divide="ignore"):
         # In logs because both densities underflow far out, where the largest losses are.
-        weights = np.log(shares) - (np.arange(len(shares)) / sigma) ** 2 / 2
+        weights = np.log(probabilities) - (np.arange(len(probabilities)) / sigma) ** 2 / 2
     tilt, up, down = x / sigma**2, np.full_like(x, weights[0]), np.full_like(x, weights[0])
     for k, weight in enumerate(weights[1:], start=1):
         np.logaddexp(up, weight + k * tilt, out=up)
@@ -164,35 +164,36 @@ def _logs(shares: FloatArray, sigma: float, x: FloatArray) -> tuple[FloatArray, 
     return up, down
 
 
-def _loss(shares: FloatArray, sigma: float, x: FloatArray) -> FloatArray:
-    up, down = _logs(shares, sigma, x)
+def _loss(probabilities: FloatArray, sigma: float, x: FloatArray) -> FloatArray:
+    up, down = _log_ratios(probabilities, sigma, x)
     return np.asarray(up - down)
 
 
-def _thresholds(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArray:
+def _thresholds(probabilities: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArray:
     """Where the loss, which rises with x, equals each epsilon >= 0: interpolated, then Newton's steps."""
-    most = float(epsilons.max(initial=0.0))
+    largest = float(epsilons.max(initial=0.0))
     end = sigma
-    while float(_loss(shares, sigma, np.array([end]))[0]) < most:
+    while float(_loss(probabilities, sigma, np.array([end]))[0]) < largest:
         # The loss rises with x, so doubling finds an end beyond every threshold.
         end *= 2
     table = np.linspace(0.0, end, 20_001)
-    x = np.interp(epsilons, _loss(shares, sigma, table), table)
-    slopes = np.gradient(_loss(shares, sigma, table), table)
-    for _ in range(_NEWTON):
-        # The slope of the table is near enough: Newton only has to mend what interpolation left.
-        x = np.clip(x - (_loss(shares, sigma, x) - epsilons) / np.interp(x, table, slopes), 0.0, end)
+    x = np.interp(epsilons, _loss(probabilities, sigma, table), table)
+    slopes = np.gradient(_loss(probabilities, sigma, table), table)
+    for _ in range(_NEWTON_STEPS):
+        # The slope of the table is close enough: Newton only has to correct the error of the interpolation.
+        x = np.clip(x - (_loss(probabilities, sigma, x) - epsilons) / np.interp(x, table, slopes), 0.0, end)
     return np.asarray(x)
 
 
-def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArray:
+def _deltas(probabilities: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArray:
     """P(x > t) - e^epsilon Q(x > t) at the loss's threshold t; by symmetry for negative epsilons.
     A threshold that is off by h lowers a delta by O(h^2): nothing, after Newton's steps.
     """
     size = np.abs(epsilons)
-    t = _thresholds(shares, sigma, size)
+    t = _thresholds(probabilities, sigma, size)
     over, under = (
-        sum(share * special.ndtr((side * k - t) / sigma) for k, share in enumerate(shares)) for side in (1, -1)
+        sum(probability * special.ndtr((side * k - t) / sigma) for k, probability in enumerate(probabilities))
+        for side in (1, -1)
     )
     with np.errstate(under="ignore", over="ignore"):
         # The difference may round below zero where both tails are tiny; a delta never is.
@@ -200,12 +201,12 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
         return np.asarray(np.where(epsilons >= 0, positive, -np.expm1(-size) + np.exp(-size) * positive))
 
 
-def _renyi(shares: FloatArray, sigma: float, order: int) -> float:
+def _renyi(probabilities: FloatArray, sigma: float, order: int) -> float:
     """D_order(P || Q) by the trapezoid rule, whose error for such entire functions is below rounding."""
     # The integrand lies within (2 l - 1) r of 0 and falls like a normal density: 14 deviations out is rounding.
-    far = (2 * order + 1) * (len(shares) - 1) + 14 * sigma
+    far = (2 * order + 1) * (len(probabilities) - 1) + 14 * sigma
     x = np.arange(-far, far, sigma / 8)
-    up, down = _logs(shares, sigma, x)
+    up, down = _log_ratios(probabilities, sigma, x)
     # The width of a step, sigma / 8, is in the constant: the sum is then the integral itself.
     normal = -((x / sigma) ** 2) / 2 - math.log(8 * math.sqrt(2 * math.pi))
     return float(special.logsumexp(normal + order * up + (1 - order) * down)) / (order - 1)

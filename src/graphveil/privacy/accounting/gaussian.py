@@ -64,10 +64,10 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     require_number("(0, 1)", delta=delta)
 
     def private(epsilon: float) -> bool:
-        # Asked for slightly less than delta, so that rounding in the curve ends on the private side.
+        # Against slightly less than delta, so that rounding in the curve errs on the private side.
         return gaussian_delta(sigma, epsilon, sensitivity) <= delta * (1 - _SAFETY)
 
-    # So much noise that delta alone covers it.
+    # With so much noise delta alone covers everything.
     if private(0.0):
         return 0.0
     high = 1.0
@@ -78,7 +78,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) -> float:
-    """The epsilon of Gaussian noise at `delta` by Renyi accounting: larger than the exact one, and found by other code.
+    """The epsilon of Gaussian noise at `delta` by Renyi accounting: larger than the exact one, and by other code.
     C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
     https://arxiv.org/abs/2004.00010v4, Proposition 12, with the divergence l / (2 s^2) of order l.
 
@@ -95,7 +95,7 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
 
     def bound(order: int) -> float:
         divergence = order / (2 * sigma**2)
-        # So little divergence that delta alone covers it (Bretagnolle and Huber).
+        # With so little divergence delta alone covers everything (Bretagnolle and Huber).
         if delta**2 + math.expm1(-divergence) > 0:
             return 0.0
         return divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1)

@@ -6,8 +6,8 @@ adversary knows everything else.  Then any guess from what is published is right
     1/2 + A/2 = (e^eps + delta) / (e^eps + 1),      A = (e^eps - 1 + 2 delta) / (e^eps + 1),
 
 where A bounds TPR - FPR (Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", ICML 2015, theorem
-2.1).  Randomized response between two values reaches it.  Who knew more before (most pairs are no links) guesses right
-more often, without learning it from here.
+2.1).  Randomized response between two values reaches it.  Whoever knew more beforehand (most pairs are not linked)
+guesses right more often, but did not learn that from the release.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.statement.guarantee import Guarantee
 
 PRIOR: Final = "before them both answers are equally likely (50:50), and everything else is known"
-#: Of so many guesses, the first number of which one at least is wrong.
+#: Numbers of guesses, of which the first is used at which at least one guess must be wrong.
 _GUESSES: Final = (100, 1_000, 10_000, 1_000_000)
 # Far more than the rounding of the formula, far less than one guess of a million.
 _SAFETY: Final = 1e-12
@@ -30,10 +30,10 @@ def advantage(epsilon: float, delta: float) -> float:
 
     Args:
         epsilon: of the unit, at least 0; inf bounds nothing.
-        delta: of it, in [0, 1].
+        delta: of the unit, in [0, 1].
     """
-    shrunk = math.exp(-epsilon)  # both sides times e^-eps, which no large epsilon overflows
-    return min(1.0, (1 - shrunk + 2 * delta * shrunk) / (1 + shrunk))
+    ratio = math.exp(-epsilon)  # both sides of the fraction times e^-eps: no large epsilon overflows
+    return min(1.0, (1 - ratio + 2 * delta * ratio) / (1 + ratio))
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -50,7 +50,7 @@ def best_guess(epsilon: float, delta: float) -> float:
 
 
 def right_guesses(epsilon: float, delta: float) -> tuple[int, int] | None:
-    """Return (right, guesses): so many of so many guesses may be right, rounded up; None where nearly all may be.
+    """Return (right, guesses): at most so many of so many guesses are right, rounded up; None where nearly all may be.
 
     Args:
         epsilon, delta: as of `best_guess`.
@@ -58,9 +58,9 @@ def right_guesses(epsilon: float, delta: float) -> tuple[int, int] | None:
     >>> right_guesses(1.0, 0.0), right_guesses(8.0, 0.0)
     ((74, 100), (9997, 10000))
     """
-    most = best_guess(epsilon, delta) * (1 + _SAFETY)
+    best = best_guess(epsilon, delta) * (1 + _SAFETY)
     for guesses in _GUESSES:
-        right = math.ceil(guesses * most)
+        right = math.ceil(guesses * best)
         if right < guesses:
             return right, guesses
     return None

@@ -16,9 +16,9 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     """Refuse what is no budget: not a number, not above 0, or finite and so large that it hides nothing.
 
     Args:
-        name: what the budget is called where it is set.
-        public: what infinity stands for there, in words.
-        remedy: what helps where the value is not above 0.
+        name: the name of the parameter that sets the budget.
+        public: in words, what an infinite budget declares public.
+        remedy: what to do where the value is not above 0.
 
     Raises:
         InputError: naming the value and what is allowed.

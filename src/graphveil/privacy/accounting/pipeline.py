@@ -1,12 +1,12 @@
 """What a trusted curator's pipeline costs: noisy sums and private training, composed for one protected unit.
 
 A pipeline is a tuple of parts. `Hops` are Gaussian releases, each computed from those before it; `Descent` is private
-gradient descent on Poisson samples. Parts say everything but the noise, which is given beside them as standard
+gradient descent on Poisson samples. A part holds everything but its noise, which is given beside it as standard
 deviations in units of the norm to which rows or gradients are clipped:
 
     Hops       mu^2 = sum_k (sensitivity / sigma_k)^2, by the analytic Gaussian curve (exact, adaptive hops included)
     Descent    steps x Poisson(rate) x Gaussian(sigma / sensitivity)   the unit is one sample
-    Changed    steps x mixtures of Gaussians on both sides       the unit changes samples, `ChangedSamples`
+    Changes    steps x mixtures of Gaussians on both sides       the unit changes samples (`ChangedSamples`)
     together   a product of privacy loss distributions, or the Gaussian curve where nothing is sampled
 
 The privacy losses of a step of `Descent`, for one sample more or less:
@@ -18,8 +18,8 @@ The sample is removed (B against A) or added (A against B). L rises with x, so w
     removed   delta(epsilon) = B(x > t) - e^epsilon A(x > t),      1 - e^epsilon      where epsilon <= log(1 - q)
     added     delta(epsilon) = A(x < s) - e^epsilon B(x < s),      s = L^-1(-epsilon),  0 where -epsilon <= log(1 - q)
 
-These are the curves of dp-accounting, which asks for each of some ten thousand by itself; what is made of them is its
-own arithmetic.
+dp-accounting evaluates the same curves at some ten thousand epsilons one by one; here they are evaluated together, and
+everything after that is dp-accounting's own arithmetic.
 
 Sources: J. Dong, A. Roth, W. Su, "Gaussian Differential Privacy", https://arxiv.org/abs/1905.02383v3, Corollary 3.3
 (Gaussians compose exactly; its central limit theorem is not used); V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar,
@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
-from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples, SampledPart
+from graphveil.privacy.accounting.changed_samples import ORDERS, REACH, ChangedSamples, SampledPart
 from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
 from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import dp_accounting, special
@@ -52,10 +52,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Losses beyond this many deviations are counted as infinite: a mass of 2e-23 a step.
-_REACH: Final = 9.9
-# The largest loss of a step, in nats, whose table a grid need not be coarser for: noise of at least some 0.7.
-_SHORT: Final = 16.0
+# Up to this largest loss of a step, in nats, tables are short enough on the finest grid: noise of at least about 0.7.
+_SHORT_LOSS: Final = 16.0
 
 
 def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistribution:
@@ -66,25 +64,22 @@ def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistrib
         sigma: standard deviation of the noise over the clipping norm.
         grid: width of a step on the axis of privacy losses, in nats.
     """
-    low, high = (_loss(rate, sigma, x) for x in (-_REACH * sigma, 1 + _REACH * sigma))
+    low, high = (_loss(rate, sigma, x) for x in (-REACH * sigma, 1 + REACH * sigma))
     return dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution(
-        _distribution(_removed, rate, sigma, grid, low, high), _distribution(_added, rate, sigma, grid, -high, -low)
+        _distribution(_removal_deltas, rate, sigma, grid, low, high),
+        _distribution(_addition_deltas, rate, sigma, grid, -high, -low),
     )
 
 
-def widened(grid: float, largest: float) -> float:
-    """Return the grid for a step whose losses go up to `largest`: coarser where epsilon is large, by powers of 2.
+def coarsened_grid(grid: float, largest_loss: float) -> float:
+    """Return the grid for a step whose losses go up to `largest_loss`: coarser by a power of 2 where these are large.
 
     Args:
-        grid: for short tables.
-        largest: in nats.
+        grid: the finest grid, for short tables.
+        largest_loss: of one step, in nats.
     """
-    # By the square: the table's length and the number of sums both grow; the wanted digits of epsilon do not.
-    return grid * 2.0 ** max(0, math.floor(2 * math.log2(max(largest, _SHORT) / _SHORT)))
-
-
-def largest_loss(rate: float, sigma: float) -> float:
-    return _loss(rate, sigma, 1 + _REACH * sigma)
+    # By the square: the length of the table and the number of sums both grow, but epsilon needs no more digits.
+    return grid * 2.0 ** max(0, math.floor(2 * math.log2(max(largest_loss, _SHORT_LOSS) / _SHORT_LOSS)))
 
 
 def _distribution(
@@ -97,7 +92,7 @@ def _distribution(
 ) -> PLDPmf:
     first, last = math.floor(low / grid), math.ceil(high / grid)
     deltas = np.clip(curve(rate, sigma, grid * np.arange(first, last + 1, dtype=np.float64)), 0.0, 1.0)
-    # A maximum from the right: delta falls with epsilon, and mending a table that rounding bent may only raise it.
+    # A maximum from the right: delta falls with epsilon, and a table distorted by rounding may only be raised.
     falling = np.maximum.accumulate(deltas[::-1])[::-1]
     return dp_accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, falling)
 
@@ -107,28 +102,28 @@ def _loss(rate: float, sigma: float, x: float) -> float:
 
 
 def _threshold(rate: float, sigma: float, losses: FloatArray) -> FloatArray:
-    """Where L is each of some losses above log(1 - q)."""
+    """The x at which L(x) is each of these losses, all above log(1 - q)."""
     # log((e^loss - (1 - q)) / q), which neither overflows for large losses nor loses digits near log(1 - q).
     tilt = losses + np.log(-np.expm1(math.log1p(-rate) - losses)) - math.log(rate)
     return np.asarray(0.5 + sigma**2 * tilt)
 
 
-def _removed(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
+def _removal_deltas(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
     deltas = -np.expm1(np.minimum(epsilons, 0.0))
-    some = epsilons > math.log1p(-rate)
-    t = _threshold(rate, sigma, epsilons[some])
+    finite = epsilons > math.log1p(-rate)
+    t = _threshold(rate, sigma, epsilons[finite])
     over = (1 - rate) * special.ndtr(-t / sigma) + rate * special.ndtr((1 - t) / sigma)
     # In logs because e^epsilon may overflow where the tail beside it underflows.
-    deltas[some] = over - np.exp(epsilons[some] + special.log_ndtr(-t / sigma))
+    deltas[finite] = over - np.exp(epsilons[finite] + special.log_ndtr(-t / sigma))
     return np.asarray(deltas)
 
 
-def _added(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
+def _addition_deltas(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
     deltas = np.zeros_like(epsilons)
-    some = -epsilons > math.log1p(-rate)
-    s, most = _threshold(rate, sigma, -epsilons[some]), np.exp(epsilons[some])
+    finite = -epsilons > math.log1p(-rate)
+    s, exp_epsilon = _threshold(rate, sigma, -epsilons[finite]), np.exp(epsilons[finite])
     below = (1 - rate) * special.ndtr(s / sigma) + rate * special.ndtr((s - 1) / sigma)
-    deltas[some] = special.ndtr(s / sigma) - most * below
+    deltas[finite] = special.ndtr(s / sigma) - exp_epsilon * below
     return deltas
 
 
@@ -165,7 +160,7 @@ class Hops:
         return True
 
     @property
-    def noises(self) -> int:
+    def noise_count(self) -> int:
         """How many standard deviations the part has: one a hop."""
         return self.count
 
@@ -189,7 +184,7 @@ class Descent(SampledPart):
         steps: how many, empty batches included.
         rate: the probability with which a step's batch has the unit, in (0, 1]; public, never from a private count.
         sensitivity: the largest L2 norm of what the unit adds to a clipped sum, in units of the clipping norm (1 where
-            the unit is one sample). A unit that changes samples is no such unit: `ChangedSamples`.
+            the unit is one sample). For a unit that changes samples see `ChangedSamples`.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
 
     Raises:
@@ -218,7 +213,8 @@ class Descent(SampledPart):
 
     def largest_loss(self, sigma: float) -> float:
         """The largest finite loss of one step in nats."""
-        return largest_loss(self.rate, sigma / self.sensitivity)
+        sigma /= self.sensitivity
+        return _loss(self.rate, sigma, 1 + REACH * sigma)
 
 
 Part = Hops | Descent | ChangedSamples
@@ -226,11 +222,11 @@ Noise = Mapping[str, tuple[float, ...]]
 
 
 def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
-    """Everything the pipeline releases as one dp-accounting event; Gaussians stand in it as the one they compose to.
+    """Everything the pipeline releases as one dp-accounting event; all Gaussians are replaced by their composition.
 
     Args:
         parts: everything that reads private data, each with a name of its own.
-        noise: part -> standard deviations in units of the clipping norm, one for each noise of the part.
+        noise: part name -> standard deviations in units of the clipping norm, `noise_count` of them.
 
     Raises:
         InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
@@ -238,7 +234,7 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
     """
     require_parts(parts)
     _require_noise(parts, noise)
-    if _changing(parts):
+    if _changed_samples(parts):
         raise InputError("changed samples have no single event", where="pipeline", remedy="ask pipeline_epsilon")
     events: list[DpEvent] = [
         part.event(noise[part.name][0]) for part in parts if isinstance(part, Descent) and not part.exact
@@ -263,17 +259,16 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     require_parts(parts)
     _require_noise(parts, noise)
     require_number("(0, 1)", delta=delta)
-    if _changing(parts):
-        # The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant.
-        changing = _changing(parts)
+    # The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant.
+    if changed := _changed_samples(parts):
         # Dominating pairs compose under one relation: removal in one part and replacement in another have no pair.
-        if len(changing) + sum(part.exact for part in parts) < len(parts):
+        if len(changed) + sum(part.exact for part in parts) < len(parts):
             raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
         if accountant == "pld":
             return _joint_epsilon(parts, noise, delta)
         # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
         gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
-        renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
+        renyi = sum(part.renyi(noise[part.name][0]) for part in changed) + gaussian
         return float(dp_accounting.rdp.compute_epsilon(ORDERS, renyi, delta)[0])
     # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.
     if all(part.exact for part in parts):
@@ -291,7 +286,7 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
     """The epsilon of sampled parts, at least one, and of all Gaussian ones, by their privacy losses."""
     sampled = [part for part in parts if not (part.exact or isinstance(part, Hops))]
     mu = _gaussian_mu(parts, noise)
-    grid = max(widened(PLD_GRID, part.largest_loss(noise[part.name][0])) for part in sampled)
+    grid = max(coarsened_grid(PLD_GRID, part.largest_loss(noise[part.name][0])) for part in sampled)
     losses = [part.losses(noise[part.name][0], grid) for part in sampled]
     if mu > 0.0:
         # All Gaussians as one: composing them on the grid would add its rounding once a hop.
@@ -301,13 +296,13 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
     return float(joint.get_epsilon_for_delta(delta))
 
 
-def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
+def _changed_samples(parts: Sequence[Part]) -> list[ChangedSamples]:
     return [part for part in parts if isinstance(part, ChangedSamples) and not part.exact]
 
 
 def require_parts(parts: Sequence[Part]) -> None:
     """Refuse a pipeline without parts, or with two of the same name."""
-    # Noise is looked up by name: two parts of one name would share it, and one have the other's price.
+    # Noise is looked up by name: two parts of the same name would share it, and one would have the price of the other.
     names = [part.name for part in parts]
     if not names or len(set(names)) != len(names):
         raise InputError(f"parts named {names}", where="pipeline", allowed="at least one, all names different")
@@ -319,13 +314,13 @@ def _gaussian_mu(parts: Sequence[Part], noise: Noise) -> float:
 
 
 def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
-    # A part without noise would be released as it is, and noise without a part was not meant.
+    # A part without noise would be released as it is, and noise without a part is a mistake.
     if set(noise) != {part.name for part in parts}:
         names = ", ".join(part.name for part in parts)
         raise InputError(f"noise for {sorted(noise)}", where="pipeline", allowed=names)
     for part in parts:
         sigmas = noise[part.name]
-        if len(sigmas) != part.noises:
-            raise InputError(f"{len(sigmas)} standard deviations", where=part.name, allowed=f"{part.noises}")
+        if len(sigmas) != part.noise_count:
+            raise InputError(f"{len(sigmas)} standard deviations", where=part.name, allowed=f"{part.noise_count}")
         for sigma in sigmas:
             require_number("(0, inf)", part.name, sigma=sigma)

@@ -1,7 +1,7 @@
 """Epsilon and delta as they are printed: short, and never less than they are.
 
 Every sentence, card, table, screen, figure and refusal prints them through these two functions, since 0.0149 shown as
-0.01 promises more than holds. A number that fits is printed as it is: 1 is 1, and 0.3 is 0.3.
+0.01 promises more than holds. A number with few enough digits is printed as it is.
 """
 
 from __future__ import annotations

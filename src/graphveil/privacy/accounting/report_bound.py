@@ -1,4 +1,4 @@
-"""What one report at epsilon can say at most, whatever is asked and whoever designs the mechanism.
+"""The most that one report at epsilon can reveal, whatever the question and the mechanism.
 
 Information. Let A be any secret, with any prior, and R a report with Pr[r | a] <= e^eps Pr[r | a'] for all a, a'. Then
 
@@ -36,38 +36,34 @@ Probabilities = npt.NDArray[np.float64]
 
 
 def report_information(epsilon: float) -> float:
-    """Return the most that one report at a finite, positive epsilon tells about anything, in nats.
+    """Return the most that one report at a finite, positive epsilon reveals about anything, in nats.
 
     >>> round(report_information(1.0), 3), round(report_information(2.0), 3)
     (0.123, 0.474)
     """
-    _require(epsilon)
+    require_number("(0, inf)", epsilon=epsilon)
     # e^eps / (e^eps - 1) without overflow, and D - 1 without cancellation for a small epsilon.
-    over = epsilon / -math.expm1(-epsilon) - 1 if epsilon > 1e-3 else epsilon / 2 + epsilon**2 / 12
-    return over - math.log1p(over)
+    d_minus_1 = epsilon / -math.expm1(-epsilon) - 1 if epsilon > 1e-3 else epsilon / 2 + epsilon**2 / 12
+    return d_minus_1 - math.log1p(d_minus_1)
 
 
 def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
-    """Return the highest probability of a right guess with one more report about oneself, [n].
+    """Return the highest probability of a right guess about each person with one more report of that person, [n].
 
     Args:
-        posterior: [n, c], how likely each class is from all that is known without the report.
+        posterior: [n, c], the probability of each class given everything but the report.
         epsilon: of the report, finite and positive.
 
     Raises:
-        InputError: epsilon is not.
+        InputError: epsilon is not finite and positive.
 
     >>> best_accuracy(np.array([[0.5, 0.5], [0.9, 0.1]]), 2.0).round(3)
     array([0.881, 0.9  ])
     """
-    _require(epsilon)
-    falling = -np.sort(-np.asarray(posterior, np.float64), axis=1)
-    wrong = np.arange(falling.shape[1])
-    # e^eps / (e^eps + m - 1), which may not overflow.
-    each = falling.cumsum(axis=1) / (1 + wrong * math.exp(-epsilon))
-    best: Probabilities = each.max(axis=1)
-    return best
-
-
-def _require(epsilon: float) -> None:
     require_number("(0, inf)", epsilon=epsilon)
+    falling = -np.sort(-np.asarray(posterior, np.float64), axis=1)
+    m = np.arange(1, falling.shape[1] + 1)
+    # e^eps / (e^eps + m - 1), in a form that cannot overflow.
+    by_m = falling.cumsum(axis=1) / (1 + (m - 1) * math.exp(-epsilon))
+    best: Probabilities = by_m.max(axis=1)
+    return best

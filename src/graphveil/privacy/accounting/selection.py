@@ -124,11 +124,12 @@ class RepeatAndSelect:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one trial may weigh so that a tuning, whatever trials it mixes, costs at most what it was made for.
+    """What one trial may weigh so that a tuning, whatever trials it mixes, costs at most its budget.
 
     Attributes:
-        orders: l and l' of the formula above. most: the largest Renyi divergence of a trial at each of them.
-        mu: the Gaussian release that weighs so much at both.
+        orders: l and l' of the formula above.
+        most: the largest Renyi divergence of a trial at each of these orders.
+        mu: of the Gaussian release that weighs this much at both orders.
     """
 
     orders: tuple[int, int]
@@ -136,10 +137,10 @@ class Allowance:
     mu: float
 
     def used(self, trial: DpEvent) -> float:
-        """The part of the allowance that a trial takes, at the order where it takes more; above 1 it must not run."""
+        """The share of the allowance that a trial takes, at the order where it takes more; above 1 it must not run."""
         weights = dp_accounting.rdp.RdpAccountant(orders=self.orders).compose(trial).rdp
         # Within the allowance at both orders, or the formula for the whole tuning does not hold.
-        return max(float(weight) / most for weight, most in zip(weights, self.most, strict=True))
+        return max(float(weight) / limit for weight, limit in zip(weights, self.most, strict=True))
 
 
 def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowance:
@@ -157,21 +158,25 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     require_number("(0, 1)", delta=delta)
     # Both orders are searched at once on a grid; it is small, and the best pair depends on epsilon and delta.
     orders = np.array(RDP_ORDERS, dtype=float)
-    outer, inner, many = orders[:, None], orders[None, :], 1 + tuning.shape
+    outer, inner, repetitions = orders[:, None], orders[None, :], 1 + tuning.shape
     # What random repetition costs at each pair of orders before a trial weighs anything: Theorem 2 without rho, and the
     # step from Renyi divergence to epsilon of Proposition 12 instead of the plain log(1/delta) / (l - 1).
-    fixed = math.log(tuning.mean) / (outer - 1) - many * math.log(tuning.gamma) / inner
+    fixed = math.log(tuning.mean) / (outer - 1) - repetitions * math.log(tuning.gamma) / inner
     fixed = fixed + np.log1p(-1 / outer) - np.log(delta * outer) / (outer - 1)
     # A Gaussian's rho(l) is l mu^2 / 2 and (1 - 1/l') rho(l') is (l' - 1) mu^2 / 2: linear in mu^2, no search.
-    squared = (epsilon * (1 - _SAFETY) - fixed) / (outer / 2 + many * (inner - 1) / 2)
-    place = np.unravel_index(int(squared.argmax()), squared.shape)
+    squared = (epsilon * (1 - _SAFETY) - fixed) / (outer / 2 + repetitions * (inner - 1) / 2)
+    best = np.unravel_index(int(squared.argmax()), squared.shape)
     # At small delta the fixed cost alone can exceed epsilon: then no amount of noise in the trials helps.
-    if not squared[place] > 0.0:
+    if not squared[best] > 0.0:
         raise InputError(
             f"no noise reaches epsilon {rounded_up(epsilon)} with that many trials", remedy="raise epsilon or delta"
         )
-    chosen, half = (RDP_ORDERS[place[0]], RDP_ORDERS[place[1]]), float(squared[place]) / 2
-    return Allowance(chosen, (chosen[0] * half, chosen[1] * half), math.sqrt(2 * half))
+    best_orders, half_squared_mu = (RDP_ORDERS[best[0]], RDP_ORDERS[best[1]]), float(squared[best]) / 2
+    return Allowance(
+        best_orders,
+        (best_orders[0] * half_squared_mu, best_orders[1] * half_squared_mu),
+        math.sqrt(2 * half_squared_mu),
+    )
 
 
 def repeat_and_select(trial: DpEvent, delta: float, tuning: RepeatAndSelect) -> float:

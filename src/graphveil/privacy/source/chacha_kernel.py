@@ -3,7 +3,7 @@
     number 16 b + w of a stream = word w of block b = ChaCha20(key; counter b, nonce)
 
 They are the words of `randomness.open_stream`, bit for bit, so noise does not depend on where it is made. The
-generators of tensor libraries are no substitute: their past output predicts what follows. Kernels are written in
+generators of tensor libraries are no substitute: their output predicts what follows. Kernels are written in
 Triton, which torch brings along where it is built for CUDA; its interpreter runs them on a CPU for tests.
 
 Source: Y. Nir, A. Langley, RFC 8439 (2018), sections 2.1 to 2.3.
@@ -51,7 +51,10 @@ def chacha(keys, key, counter, nonce, BLOCKS: tl.constexpr):
     """The numbers of blocks, in the order in which they lie in their streams, uint32 [16 m].
 
     Args:
-        keys: int32 [n, 8]. key: which of them, int64 [m]. counter: the number of a block, int64 [m]. nonce: a number.
+        keys: int32 [n, 8].
+        key: which key each block uses, int64 [m].
+        counter: the number of each block in its stream, int64 [m].
+        nonce: which stream of a key.
     """
     k0 = tl.load(keys + 8 * key).to(tl.uint32, bitcast=True)
     k1 = tl.load(keys + 8 * key + 1).to(tl.uint32, bitcast=True)
@@ -99,9 +102,9 @@ def _numbers(keys, out, nonce, first, count, tiles, BLOCKS: tl.constexpr):
     blocks = tile * BLOCKS + tl.arange(0, BLOCKS)
     key = tl.zeros([BLOCKS], tl.int32) + program // tiles
     words = chacha(keys, key, first + blocks, nonce, BLOCKS)
-    places = tile * (16 * BLOCKS) + tl.arange(0, 16 * BLOCKS)
+    positions = tile * (16 * BLOCKS) + tl.arange(0, 16 * BLOCKS)
     row = (program // tiles).to(tl.int64) * count
-    tl.store(out + row + places, words.to(tl.int32, bitcast=True), mask=places < count)
+    tl.store(out + row + positions, words.to(tl.int32, bitcast=True), mask=positions < count)
 
 
 @torch.library.custom_op("graphveil::cipher_numbers", mutates_args=())
@@ -111,7 +114,8 @@ def cipher_numbers(keys: Tensor, nonce: int, first: int, count: int) -> Tensor:
     Args:
         keys: int32 [n, 8].
         nonce: which stream of a key, below 2^31.
-        first, count: the block that they begin with; how many.
+        first: the block to begin with.
+        count: how many numbers.
     """
     out = torch.empty((len(keys), count), dtype=torch.int32, device=keys.device)
     tiles = max(1, -(-count // (16 * _BLOCKS)))
@@ -121,19 +125,16 @@ def cipher_numbers(keys: Tensor, nonce: int, first: int, count: int) -> Tensor:
 
 
 def keys_on(keys: Iterable[BlockKey], device: torch.device | str) -> Tensor:
-    """Return keys as kernels read them, int32 [n, 8]: the device is handed them, and whoever is done with them wipes
-    them (`zero_`), since freed memory of a device is given to others as it is.
-
-    Args:
-        keys: of blocks.
+    """Return the keys of blocks as kernels read them, int32 [n, 8]. They lie on the device: the caller wipes them after
+    use (`zero_`), since freed device memory is handed to the next program as it is.
     """
     numbers = np.frombuffer(b"".join(key.key for key in keys), "<i4").reshape(-1, 8)
     return torch.from_numpy(numbers.copy()).to(device)
 
 
 def refuse_recording(device: torch.device) -> None:
-    """Refuse to draw noise on a device that records work to run it again: each run would draw the same. Raises
-    InputError: it records.
+    """Refuse with InputError to draw noise while a device records work to run it again: each run would draw the same
+    noise.
     """
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise InputError("noise inside a CUDA graph", remedy="draw it between runs of the graph: each has its own")

@@ -5,8 +5,8 @@
     noise of blocks    context: hop; block b has bytes 32 b ..        32 bytes drawn for one publication alone
                        of its words for a key
 
-Permanent noise need not be stored: a report that is made again is the report of the first time, and averaging repeated
-reports finds nothing. Noise by blocks has the same bits whoever works on which block, and when: one sequential stream
+Permanent noise need not be stored: an equal value gives the same report again, and averaging repeated reports reveals
+nothing. Noise by blocks has the same bits whoever works on which block, and when: one sequential stream
 would tie each draw to all before it, and with that the result to the order of the work.
 
 Sources: H. Krawczyk, P. Eronen, RFC 5869 (HKDF); U. Erlingsson, V. Pihur, A. Korolova, "RAPPOR", CCS 2014, section 3
@@ -32,7 +32,7 @@ Part = str | int | builtins.bytes
 
 
 class KeyedStream(Stream):
-    """A `Randomness` that begins anew wherever the same key is given.
+    """A `Randomness` that gives the same numbers whenever it is opened with the same key.
 
     Args:
         key: 32 bytes that nobody can guess, used for this stream alone.
@@ -45,7 +45,7 @@ class KeyedStream(Stream):
 
     @property
     def void(self) -> str | None:
-        """None: nobody can remove this noise without the key; or why it is void."""
+        """Why noise from this stream protects nobody; None: nobody can remove it without the key."""
         return self._void
 
     def __repr__(self) -> str:
@@ -56,24 +56,24 @@ class KeyedStream(Stream):
 
 
 def derive(secret: builtins.bytes, purpose: builtins.bytes, *context: Part) -> builtins.bytes:
-    """Return the 32-byte key of a context; keys of different contexts tell nothing of each other or of the secret.
+    """Return the 32-byte key of a context; keys of different contexts reveal nothing of each other or of the secret.
 
     Args:
         secret: at least 32 bytes of entropy.
-        purpose: what keeps this use of the secret apart from all others.
+        purpose: a label that separates this use of the secret from all other uses.
         context: texts, whole numbers and bytes.
     """
     info = b"".join(_encoded(part) for part in context)
-    # No salt: it would have to be kept as long as the secret, and a lost one is fresh noise, which costs again.
+    # No salt: it would have to be stored as long as the secret; without it noise would be fresh, and cost again.
     return HKDF(hashes.SHA256(), 32, salt=None, info=purpose + info).derive(secret)
 
 
 def _encoded(part: Part) -> builtins.bytes:
-    """A part of a context with its kind and length before it, so that no two contexts read alike."""
+    """A part of a context after its kind and length, so that different contexts have different encodings."""
     if isinstance(part, builtins.bytes):
         kind, body = b"b", part
     else:
-        # The kind stands before it as well: the number 1 and the text "1" are different values.
+        # The kind comes first: the number 1 and the text "1" are different values.
         kind, body = (b"s", part.encode()) if isinstance(part, str) else (b"i", str(int(part)).encode())
     return kind + len(body).to_bytes(8, "little") + body
 
@@ -88,7 +88,7 @@ class PermanentRandomness:
 
     Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
     HKDF-SHA256 and ChaCha20 cannot be told from chance without the secret. So each *different* value costs what one
-    report costs, and k of them up to k times that; an equal one costs nothing more.
+    report costs, k different values up to k times that, and an equal value nothing more.
 
     Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed (most likely),
     and when it went back, though not from what to what beyond the epsilons spent.
@@ -113,23 +113,23 @@ class PermanentRandomness:
 
     def stream(self, *context: str | int | builtins.bytes) -> KeyedStream:
         """Return the stream of a context (field, value and so on), from its beginning."""
-        # The value belongs in the context: else two values would meet the same noise and show their difference.
+        # The value belongs in the context: otherwise two values would get the same noise, which shows their difference.
         return KeyedStream(self._key("noise", context))
 
     def tag(self, *context: str | int | builtins.bytes) -> str:
         """Return a name for a context that tells nothing without the secret: 16 hexadecimal digits."""
-        # Eight bytes tell contexts apart and say nothing of them: what HKDF gives looks random without the secret.
+        # Eight bytes distinguish contexts and reveal nothing: HKDF output looks random without the secret.
         return self._key("name", context)[:8].hex()
 
     def __repr__(self) -> str:
         return f"PermanentRandomness(task={self._task!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A pickle would hold the secret, which takes all noise of the device off, past reports included.
+        # A pickle would hold the secret, with which all noise of the device can be removed, from past reports too.
         raise TypeError("PermanentRandomness cannot be copied or pickled: keep its secret in the device's key store")
 
     def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
-        # `use` keeps noise and names apart: a name that is shown tells nothing about the key of the noise.
+        # `use` separates noise from names: a published name reveals nothing about the key of the noise.
         return derive(self._secret, _PERMANENT, use, self._task, *context)
 
 
@@ -138,8 +138,8 @@ _BLOCKS: Final = b"graphveil/block-noise/1"
 
 @dataclass(frozen=True)
 class BlockKey:
-    """What a worker needs for the noise of one block alone: whoever has `key` can take it off. `void`: why it protects
-    nobody, or None.
+    """What a worker needs for the noise of one block alone; whoever has `key` can remove that noise. `void` says why it
+    protects nobody, or is None.
     """
 
     key: builtins.bytes = field(repr=False)
@@ -171,22 +171,23 @@ class BlockNoise:
         self._secret = randomness.bytes(SECRET_BYTES)
         self._void = randomness.void
         self._process = os.getpid()
-        self._given: set[tuple[str | int, ...]] = set()
+        self._issued: set[tuple[str | int, ...]] = set()
 
     def key(self, *context: str | int) -> BlockKey:
-        """Return the key of the block of this context (hop, table, number), once. Raises InputError: it was given out
-        before, here or maybe in the process that this one was forked from: two outputs under the same noise would tell
+        """Return the key of the block of this context (hop, table, number), once. Raises InputError where it was issued
+        before, here or perhaps in the process that this one was forked from: two outputs under the same noise reveal
         their exact difference.
         """
-        self._refuse_repeated(context, context in self._given)
-        self._given.add(context)
+        self._refuse_repeated(context, context in self._issued)
+        self._issued.add(context)
         return BlockKey(derive(self._secret, _BLOCKS, *context), self._void)
 
     def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
-        """Yield the key of each of so many blocks, in order: the words of the key of their context, 32 bytes a block.
+        """Yield the keys of so many blocks in order: the words of the key of their context, 32 bytes a block.
 
         Args:
-            blocks, context: how many; what they are of, where a publication has several tables.
+            blocks: how many.
+            context: which blocks, where a publication has several tables.
 
         Raises:
             InputError: as :meth:`key`.
@@ -197,13 +198,13 @@ class BlockNoise:
             self._refuse_repeated(context)
             yield BlockKey(stream.bytes(SECRET_BYTES), self._void)
 
-    def _refuse_repeated(self, context: tuple[str | int, ...], given: bool = False) -> None:
-        if given or os.getpid() != self._process:
+    def _refuse_repeated(self, context: tuple[str | int, ...], issued: bool = False) -> None:
+        if issued or os.getpid() != self._process:
             raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
 
     def __repr__(self) -> str:
         return "BlockNoise()"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Workers are given keys of blocks: whoever reads one of them cannot take off more than that block's noise.
+        # Workers get keys of blocks: whoever reads a key can remove the noise of that block and no other.
         raise TypeError("BlockNoise cannot be copied or pickled: hand out the keys of its blocks")

@@ -2,8 +2,8 @@
 
     bytes 64 b .. 64 b + 63 of a stream = ChaCha20(key; counter b, nonce)        counter and nonce of 64 bits
 
-The cipher adds, rotates and compares bits of 32-bit numbers: it looks nothing up, so that its time tells nothing of a
-key, and is as fast on every device. Of one key no counter is used twice under one nonce.
+The cipher adds, rotates and XORs 32-bit numbers: without table look-ups its time reveals nothing of a key, and it is
+fast on every device. No counter is used twice under the same key and nonce.
 
 Threshold comparisons on 64-bit integers from this stream decide every random bit of the mechanisms. Float
 generators are not used: they can be predicted, and their rounding shows through (Mironov, "On significance of
@@ -87,7 +87,7 @@ class SecureRandomness(Stream):
 
     def __init__(self) -> None:
         self._rekey()
-        _live.add(self)
+        _LIVE_SOURCES.add(self)
 
     @property
     def void(self) -> str | None:
@@ -95,8 +95,8 @@ class SecureRandomness(Stream):
         return None
 
     def uint64(self, count: int) -> UInt64Array:
-        # The fork hook misses a fork made by foreign code, the process number a reused one: both are checked.
         """`count` uniform 64-bit integers; InputError for a negative count."""
+        # Both are needed: the fork hook misses forks by foreign code, and the process number may be a reused one.
         if os.getpid() != self._process:
             self._rekey()
         with self._lock:
@@ -128,11 +128,11 @@ class SeededRandomness(Stream):
     """
 
     def __init__(self, seed: int) -> None:
-        # `None` must not pass for "no seed given": a caller would then publish noise that it believes is fresh.
+        # None must not mean "no seed": the caller would publish noise that it believes is fresh.
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise InputError(f"seed is {seed!r}", allowed="an integer")
         self._seed = int(seed)
-        # Hashed under a purpose of its own: near seeds give unrelated keys, and no other use of a seed meets this one.
+        # Hashed with a label of its own: close seeds give unrelated keys, and no other use of a seed gives this key.
         self._stream = open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
 
     @property
@@ -150,42 +150,43 @@ def open_stream(key: bytes, nonce: int = 0, *, block: int = 0) -> CipherContext:
     Args:
         key: 32 bytes.
         nonce: which of the key's streams, below 2^64.
-        block: the 64 bytes of it to begin with.
+        block: the number of the 64-byte block to begin with.
     """
     # No counter is used twice under one key and nonce, so no two draws of a stream share a block of the cipher.
-    place = block.to_bytes(8, "little") + nonce.to_bytes(8, "little")
-    return Cipher(algorithms.ChaCha20(key, place), mode=None).encryptor()
+    counter_and_nonce = block.to_bytes(8, "little") + nonce.to_bytes(8, "little")
+    return Cipher(algorithms.ChaCha20(key, counter_and_nonce), mode=None).encryptor()
 
 
 def draw_words(stream: CipherContext, count: int) -> UInt64Array:
-    """Draw 64-bit words [count], each uniform: zeros encrypted straight into the array that is handed out.
+    """Draw uniform 64-bit words [count], by encrypting zeros straight into the array that is returned.
 
     Args:
-        stream, count: a keyed stream cipher, which moves on by 8 bytes a word; how many words.
+        stream: a keyed stream cipher, which advances by 8 bytes a word.
+        count: how many words.
 
     Raises:
         InputError: the count is below 0.
     """
-    # A negative count would slice the buffer from behind and hand out bytes that the cipher has not written.
+    # With a negative count the slices would leave bytes that the cipher has not written.
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
-    # Not zeroed first: every byte that is handed out is written by the cipher.
-    room = np.empty(8 * count, dtype=np.uint8)
-    view = room.data
+    # Not zeroed first: the cipher writes every byte of it.
+    buffer = np.empty(8 * count, dtype=np.uint8)
+    view = buffer.data
     for start in range(0, 8 * count, _CHUNK):
         size = min(_CHUNK, 8 * count - start)
         stream.update_into(memoryview(_ZEROS)[:size], view[start:])
     # Little-endian whatever the machine, so that a seed gives the same stream everywhere.
-    return room.view("<u8").astype(np.uint64, copy=False)
+    return buffer.view("<u8").astype(np.uint64, copy=False)
 
 
 def _rekey_after_fork() -> None:
-    # A copy of the set: the collector may drop a source from it while the hook walks it.
-    for source in list(_live):
+    # A copy of the set: garbage collection may drop a source from it during the loop.
+    for source in list(_LIVE_SOURCES):
         source._rekey()
 
 
-# Known only to re-key them in a forked child; holds no key and keeps nothing alive.
-_live: Final[weakref.WeakSet[SecureRandomness]] = weakref.WeakSet()
+# All sources, to re-key them in a forked child; weak references, which keep no source and no key alive.
+_LIVE_SOURCES: Final[weakref.WeakSet[SecureRandomness]] = weakref.WeakSet()
 # Before any code of the child runs, which may draw at once; the parent keeps its stream.
 os.register_at_fork(after_in_child=_rekey_after_fork)

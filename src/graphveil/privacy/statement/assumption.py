@@ -17,7 +17,7 @@ class Assumption:
     Args:
         code: the stable name; "other" where only a text is known.
         facts: name and value, as printed, of everything that the sentence mentions, in its order.
-        words: the text of an "other" one, else nothing.
+        words: the text where the code is "other", else empty.
 
     Raises:
         InputError: no such assumption is known, or its facts are not those that its sentence mentions.
@@ -32,15 +32,15 @@ class Assumption:
             if not (isinstance(self.words, str) and self.words.strip()) or self.facts:
                 raise InputError("an assumption has no text", where="assumes", allowed="a sentence")
             return
-        # A known code with words of its own could print a weaker assumption than programs read from the code.
+        # A code from the table with words of its own could print a weaker assumption than programs read from the code.
         if self.code not in ASSUMPTION_CODES or self.words:
             raise InputError(f"assumption {self.code!r} is not known", where="assumes", remedy="graphveil explain")
-        names = names_in(ASSUMPTION_CODES[self.code].sentence)
-        # A sentence that is short of a fact would print a gap, and one fact too many would be stored and never be read.
+        names = fact_names(ASSUMPTION_CODES[self.code].sentence)
+        # A missing fact would print a gap, and a surplus one would be stored but never printed.
         if tuple(name for name, _ in self.facts) != names:
-            listed = ", ".join(name for name, _ in self.facts) or "nothing"
+            stated = ", ".join(name for name, _ in self.facts) or "nothing"
             allowed = ", ".join(names) or "nothing"
-            raise InputError(f"{self.code} is said with {listed}", where="assumes", allowed=allowed)
+            raise InputError(f"{self.code} is given {stated}", where="assumes", allowed=allowed)
 
     def __str__(self) -> str:
         return self.sentence
@@ -52,7 +52,7 @@ class Assumption:
 
     @property
     def backed_by(self) -> str:
-        """The test or the document that backs it; empty for an unknown text."""
+        """The test or the document that backs the assumption; empty where only a text is known."""
         return "" if self.code == "other" else ASSUMPTION_CODES[self.code].backed_by
 
     def with_facts(self, **facts: str | int) -> Assumption:
@@ -65,10 +65,10 @@ def assume(code: str, **facts: str | int) -> Assumption:
 
     Args:
         code: one of ASSUMPTION_CODES.
-        facts: a value for every name in its sentence; numbers with decimals are given as they are to be printed.
+        facts: a value for every name in its sentence; numbers with decimals as texts, as they are to be printed.
     """
-    names = names_in(ASSUMPTION_CODES[code].sentence) if code in ASSUMPTION_CODES else ()
-    # In the order of the sentence, so that equal assumptions compare equal however they were called.
+    names = fact_names(ASSUMPTION_CODES[code].sentence) if code in ASSUMPTION_CODES else ()
+    # In the order of the sentence, so that equal assumptions compare equal whatever the order of the arguments.
     ordered = sorted(facts, key=lambda name: names.index(name) if name in names else len(names))
     return Assumption(code, tuple((name, str(facts[name])) for name in ordered))
 
@@ -79,6 +79,6 @@ def other_assumption(words: str) -> Assumption:
 
 
 @cache
-def names_in(sentence: str) -> tuple[str, ...]:
+def fact_names(sentence: str) -> tuple[str, ...]:
     """Return the names of the facts that a sentence mentions, in its order."""
     return tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(sentence) if name))

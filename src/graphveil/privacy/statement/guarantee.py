@@ -23,10 +23,11 @@ from graphveil.runtime.checks import is_number
 RELATIONS: Final = ("replace", "add/remove")
 MODELS: Final = ("local", "central", "vertical")
 
-#: Fields of a file that state a code beside each text.
+#: Fields of a stored guarantee that repeat its texts as codes.
 _CODES: Final = ("unit_code", "against_code", "assumes_codes")
 
-_RELEASE: Final = {"local": "each report", "central": "everything released", "vertical": "every exchange"}
+#: What hides the unit, for each model.
+_HIDING_PARTY: Final = {"local": "each report", "central": "everything released", "vertical": "every exchange"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +39,11 @@ class Guarantee:
         relation: "replace" (the unit takes another value) or "add/remove" (it is there or not).
         model: who adds the noise: "local" (each person), "central" (a curator) or "vertical" (each data holder).
         epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
-        delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
+        delta: by how much the probability of a set of results may exceed the factor e^epsilon, in [0, 1).
         against: who may look at what was released.
-        assumes: the public facts it leans on, in the order in which they are stated.
+        assumes: the public facts that the guarantee relies on, in the order in which they are stated.
         void: why the guarantee does not hold for this run, or None.
-        parts: the guarantees this one was composed of.
+        parts: the guarantees that this one is composed of.
 
     Raises:
         InputError: a field is empty, of the wrong kind or outside its range.
@@ -66,22 +67,22 @@ class Guarantee:
     def __post_init__(self) -> None:
         # Checked however it is built, from a file too: people would rely on a guarantee that was built wrong.
         if not isinstance(self.unit, ProtectedUnit):
-            raise _bad("unit", self.unit, "a ProtectedUnit")
+            raise _invalid("unit", self.unit, "a ProtectedUnit")
         if not isinstance(self.against, Observer):
-            raise _bad("against", self.against, "an Observer")
+            raise _invalid("against", self.against, "an Observer")
         _require_one_of("relation", self.relation, RELATIONS)
         _require_one_of("model", self.model, MODELS)
         # A comparison with NaN is false, so NaN does not pass; `True`, which Python counts as 1, is no number here.
         if not (is_number(self.epsilon) and self.epsilon >= 0.0):
-            raise _bad("epsilon", self.epsilon, "a number of at least 0, or inf")
+            raise _invalid("epsilon", self.epsilon, "a number of at least 0, or inf")
         if not (is_number(self.delta) and 0.0 <= self.delta < 1.0):
-            raise _bad("delta", self.delta, "a number in [0, 1)")
+            raise _invalid("delta", self.delta, "a number in [0, 1)")
         if not isinstance(self.assumes, tuple) or not all(isinstance(fact, Assumption) for fact in self.assumes):
-            raise _bad("assumes", self.assumes, "a tuple of Assumptions, possibly empty")
+            raise _invalid("assumes", self.assumes, "a tuple of Assumptions, possibly empty")
         if self.void is not None:
             _require_text("void", self.void)
         if not isinstance(self.parts, tuple) or not all(isinstance(part, Guarantee) for part in self.parts):
-            raise _bad("parts", self.parts, "a tuple of guarantees")
+            raise _invalid("parts", self.parts, "a tuple of guarantees")
 
     @property
     def protects(self) -> bool:
@@ -90,7 +91,7 @@ class Guarantee:
 
     @property
     def unprotected(self) -> bool:
-        """Whether nothing at all is hidden, by choice: what was read was read as it is."""
+        """Whether nothing at all is hidden, by choice: every epsilon is infinite, and no label was randomized."""
         return all(math.isinf(part.epsilon) for part in self.parts or (self,)) and not self.assumption(
             "labels-randomized"
         )
@@ -125,16 +126,16 @@ class Guarantee:
         """The inverse of `to_dict`; InputError where a field is missing, unknown or invalid, or a code contradicts the
         text beside it."""
         require_fields("guarantee", fields, {*cls.__dataclass_fields__, *_CODES})
-        # A text is a sequence of letters to Python: taken for a list, it would become one assumption a letter.
+        # Python iterates over a text by letters: taken for a list, each letter would become an assumption.
         assumes, parts = fields["assumes"], fields["parts"]
         if not isinstance(assumes, list | tuple):
-            raise _bad("assumes", assumes, "a list of sentences")
+            raise _invalid("assumes", assumes, "a list of sentences")
         if not isinstance(parts, list | tuple):
-            raise _bad("parts", parts, "a list of guarantees")
+            raise _invalid("parts", parts, "a list of guarantees")
         for name, text in (
             ("unit", fields["unit"]),
             ("against", fields["against"]),
-            *(("assumes", s) for s in assumes),
+            *(("assumes", sentence) for sentence in assumes),
         ):
             _require_text(name, text)
         guarantee = cls(
@@ -145,11 +146,11 @@ class Guarantee:
             assumes=tuple(assumption_of(sentence) for sentence in assumes),
             parts=tuple(cls.from_dict(part) for part in parts),
         )
-        # Text and codes may not disagree: whoever edits one of them is noticed.
+        # Texts and codes may not disagree: an edit of only one of them is noticed.
         codes = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
         for name, code in zip(_CODES, codes, strict=True):
             if fields[name] != code:
-                raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
+                raise _invalid(name, fields[name], f"{code!r}, which the text beside it says")
         return guarantee
 
 
@@ -159,7 +160,7 @@ def epsilon_from_json(value: object) -> float:
         return math.inf
     if is_number(value):
         return float(value)
-    raise _bad("epsilon", value, 'a number or "inf"')
+    raise _invalid("epsilon", value, 'a number or "inf"')
 
 
 def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> None:
@@ -182,45 +183,45 @@ def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> 
         raise InputError(problem, where=kind, allowed=", ".join(sorted(names)))
 
 
-def _bad(name: str, value: object, allowed: str) -> InputError:
+def _invalid(name: str, value: object, allowed: str) -> InputError:
     return InputError(f"{name} is {value!r}", where="guarantee", allowed=allowed)
 
 
 def _require_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise _bad(name, value, "a text that is not empty")
+        raise _invalid(name, value, "a text that is not empty")
 
 
 def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise _bad(name, value, ", ".join(choices))
+        raise _invalid(name, value, ", ".join(choices))
 
 
 def paragraph(guarantee: Guarantee) -> str:
     """Return everything a guarantee says, as one paragraph for a reader who is no specialist."""
-    return claim(guarantee) + _assumed(guarantee)
+    return claim(guarantee) + _assumptions_text(guarantee)
 
 
 def claim(guarantee: Guarantee) -> str:
     """Return the paragraph without the assumptions, for pages that list them."""
-    # In front: whoever quotes only the first sentence then quotes that nothing holds.
+    # First: whoever quotes only the first sentence must quote that nothing holds.
     text = f"NO GUARANTEE: {guarantee.void}. Without that it would read: " if guarantee.void else ""
     text += " ".join((*less_than_a_person(guarantee), _promise(guarantee)))
     if guarantee.parts:
-        text += " It is made of: " + "; ".join(_price(part) for part in guarantee.parts) + "."
+        text += " It is made of: " + "; ".join(_part_text(part) for part in guarantee.parts) + "."
     return text
 
 
 def less_than_a_person(guarantee: Guarantee) -> tuple[str, ...]:
-    """Return the sentence that must stand first where something less than a person is protected, else nothing."""
-    # An infinite epsilon is stated in stronger words already, which this would make sound smaller.
+    """Return the sentence that must come first where less than a person is protected, else an empty tuple."""
+    # An infinite epsilon is stated in stronger words, which this sentence would weaken.
     if guarantee.unit.is_person or math.isinf(guarantee.epsilon):
         return ()
     return (not_a_person(guarantee.unit),)
 
 
 def not_a_person(unit: ProtectedUnit) -> str:
-    """Return what a unit protects, and what it is less than a person by."""
+    """Return what a unit protects, and what of a person it leaves out."""
     return f"This protects {unit.text}, not a person: {unit.less}."
 
 
@@ -230,30 +231,30 @@ def _promise(guarantee: Guarantee) -> str:
         return f"NOT PROTECTED: {unit}; {against} may learn it exactly (epsilon = inf)."
     change = "replacing it" if guarantee.relation == "replace" else "adding or removing it"
     result = "report" if guarantee.model == "local" else "result"
-    # With a delta the factor bounds no single result: sets of them, and by so much more.
-    result, slip = (f"set of {result}s", f", plus at most {rounded_up(delta)}") if delta else (result, "")
-    power = rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
+    # With a delta the factor bounds sets of results, up to an excess of delta, and no single result.
+    result, excess = (f"set of {result}s", f", plus at most {rounded_up(delta)}") if delta else (result, "")
+    exponent = rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
     return (
-        f"Against {against}, {_RELEASE[guarantee.model]} hides {unit}: {change} changes the "
-        f"probability of any {result} by a factor of at most e^{power}{slip} "
+        f"Against {against}, {_HIDING_PARTY[guarantee.model]} hides {unit}: {change} changes the "
+        f"probability of any {result} by a factor of at most e^{exponent}{excess} "
         f"(epsilon = {rounded_up(epsilon)}, delta = {rounded_up(delta)}, {guarantee.model})."
     )
 
 
-def _assumed(guarantee: Guarantee) -> str:
+def _assumptions_text(guarantee: Guarantee) -> str:
     if not guarantee.assumes:
         return ""
     return " Assumes: " + "; ".join(fact.sentence for fact in guarantee.assumes) + "."
 
 
-def _price(part: Guarantee) -> str:
+def _part_text(part: Guarantee) -> str:
     if math.isinf(part.epsilon):
         return f"{part.unit.text} (not protected)"
     return f"{part.unit.text} (epsilon = {rounded_up(part.epsilon)}, delta = {rounded_up(part.delta)})"
 
 
 def privacy_fields(guarantee: Guarantee) -> dict[str, Any]:
-    """Return a guarantee as plain fields, what voids it first; prices are rounded up as on cards."""
+    """Return a guarantee as plain fields, what voids it first; epsilon and delta are rounded up as on cards."""
     return {
         "void": guarantee.void,
         **_price_fields(guarantee),

@@ -15,7 +15,7 @@ class Observer:
 
     Args:
         code: the stable name; "other" where only a text is known.
-        words: the text of an "other" one, else nothing.
+        words: the text where the code is "other", else empty.
 
     Raises:
         InputError: no such observer is known, or it has no text.
@@ -25,9 +25,9 @@ class Observer:
     words: str = ""
 
     def __post_init__(self) -> None:
-        # A known code with words could print a weaker observer than programs read from it.
-        coded = self.code in OBSERVER_CODES and not self.words
-        if not coded and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
+        # A code from the table with words of its own could print a weaker observer than programs read from the code.
+        has_code = self.code in OBSERVER_CODES and not self.words
+        if not has_code and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
             allowed = ", ".join(OBSERVER_CODES)
             raise InputError(f"observer {self.code!r} is not known", where="against", allowed=allowed)
 
@@ -44,7 +44,7 @@ def _entry(code: str, sentence: str, *, means: str, limits: str, backed_by: str)
     return Entry(code=code, group="observer", sentence=sentence, means=means, limits=limits, backed_by=backed_by)
 
 
-#: What each code of an observer says.
+#: The entry of each observer, by its code.
 OBSERVER_CODES: Final = table_of(
     (
         _entry(

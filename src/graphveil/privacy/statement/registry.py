@@ -21,21 +21,22 @@ _OTHER: Final = Entry(
     limits="Nothing is concluded from it.",
     backed_by="tests/privacy/test_unit.py::test_an_unknown_text_is_kept_and_nothing_is_concluded_from_it",
 )
-#: code -> what it says; no code stands for two things, whatever its group.
+#: Every entry by its code; no code has two meanings, whatever its group.
 CODES: Final = table_of((*UNIT_CODES.values(), *OBSERVER_CODES.values(), *ASSUMPTION_CODES.values(), _OTHER))
 
+# What joins codes in the code of a composite unit.
 _JOINTS: Final = re.compile(r"[+*()\s]+")
 
 
-def explained(code: str, entries: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
-    """Return what a code says: one entry, or one for each unit that it joins.
+def explain_code(code: str, entries: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
+    """Return the entry of a code, or the entries of all units that it joins.
 
     Args:
         code: as it stands in a guarantee's JSON, such as "one-relationship" or "2*one-undirected-edge".
-        entries: all codes that are looked in.
+        entries: the codes to search.
 
     Raises:
-        InputError: it is not known, naming the nearest one.
+        InputError: the code is not in the table; the nearest one is named.
     """
     words = [word for word in _JOINTS.split(code) if word and not word.isdigit()]
     return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code, entries) for word in words or [code]))

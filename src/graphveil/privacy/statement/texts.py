@@ -1,7 +1,7 @@
 """Texts of a guarantee read back as values; files state codes beside them, and the two may not contradict each other.
 
-This is the one place that reads meaning from words, and it knows a text only where it is exactly what the value it
-becomes prints, or printed formerly. Everything else is kept as "other": nothing is concluded from it.
+Only this module reads meaning from words. It recognizes a text only where the resulting value prints exactly that
+text, or an earlier version printed it. Every other text becomes an "other" value: nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WHETHER: Final = re.compile(r"whether (.+) exists", re.DOTALL)
 _OF_THAT_USER: Final = re.compile(r"(.+), and whether (.+) of that user exists", re.DOTALL)
 _AND: Final = " and "
 _ONE_WORD: Final = r"\S+"
-#: How a fact looks; any other one is a single word.
+#: What the value of a fact may look like; of all other names it is a single word.
 _FORMS: Final = MappingProxyType(
     {
         "times": r"(?: \(said \d+ times\))?",
@@ -37,15 +37,15 @@ _FORMS: Final = MappingProxyType(
         **dict.fromkeys(("number", "graph", "who", "what", "reader", "each"), ".+?"),
     }
 )
-#: More letters than any text of ours has; longer ones are not searched.
+#: More letters than any text of ours has; longer texts are not searched.
 _LONGEST: Final = 2_000
 
 
 def unit_of(text: str) -> ProtectedUnit:
     """Return the unit that a text names, or an "other" one with this text."""
-    # Texts come from files that anybody may have written: a long one is not worth a regular expression.
+    # Anybody may have written the file: a regular expression over a long text could take very long.
     unit = _unit(text) if len(text) <= _LONGEST else None
-    # A text that the value would not print word for word may say something else: better unknown than misread.
+    # A text that the value does not print word for word may mean something else: better unknown than misread.
     return unit if unit is not None and unit.text == text else other_unit(text)
 
 
@@ -66,16 +66,13 @@ def assumption_of(text: str) -> Assumption:
 def _unit(text: str) -> ProtectedUnit | None:
     if text in _UNITS:
         return _UNITS[text]
-    of_one = _OF_ONE_PERSON.fullmatch(text)
-    if of_one is not None:
-        return RELATIONSHIP_OF_ONE.times(int(of_one[1])) if int(of_one[1]) else None
-    several = _SEVERAL.fullmatch(text)
-    if several is not None:
-        unit, count = _unit(several[2]), int(several[1])
+    if match := _OF_ONE_PERSON.fullmatch(text):
+        return RELATIONSHIP_OF_ONE.times(int(match[1])) if int(match[1]) else None
+    if match := _SEVERAL.fullmatch(text):
+        unit, count = _unit(match[2]), int(match[1])
         return None if unit is None or count < 1 else unit.times(count)
-    beside = _OF_THAT_USER.fullmatch(text)
-    if beside is not None:
-        people, link = _unit(beside[1]), _UNITS.get(beside[2])
+    if match := _OF_THAT_USER.fullmatch(text):
+        people, link = _unit(match[1]), _UNITS.get(match[2])
         return None if people is None or link is None else together([people, link.existence()])
     return _existence(text) or _joined(text)
 
@@ -87,7 +84,7 @@ def _existence(text: str) -> ProtectedUnit | None:
 
 
 def _joined(text: str) -> ProtectedUnit | None:
-    """Units with "and" between them; some have an "and" of their own."""
+    """Return the units that a text joins by "and"; the text of one unit may contain an "and" too."""
     start = text.find(_AND)
     while start >= 0:
         first = _UNITS.get(text[:start]) or _existence(text[:start])

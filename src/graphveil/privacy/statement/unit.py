@@ -48,11 +48,12 @@ _OF_THAT_USER: Final = ("relationship", "directed link")
 
 @dataclass(frozen=True)
 class _Form:
-    """What is known of one kind of unit.
+    """Everything about one kind of unit.
 
     Attributes:
-        covers: what of a person it covers. person: whether it covers everything one person contributed.
-        less: what it is less than a person by, where `covers` does not say it.
+        covers: what of a person the unit covers.
+        person: whether the unit covers everything that one person contributed.
+        less: what of a person the unit leaves out, where `covers` does not say so.
         heading: a word or two for the head of a column; empty: the whole text.
     """
 
@@ -74,7 +75,7 @@ class ProtectedUnit:
         count: how many of them at once.
         exists: whether it is hidden that it exists, where the relation says that something is replaced.
         parts: the units of which a kind "together" is made.
-        words: the text of a kind "other", which nothing is known of.
+        words: the text of a kind "other", of which nothing else is known.
 
     Raises:
         InputError: no such unit exists.
@@ -88,18 +89,18 @@ class ProtectedUnit:
     words: str = ""
 
     def __post_init__(self) -> None:
-        # 0 units at once would be hidden by anything.
+        # Anything hides 0 units at once.
         require_whole(1, None, "unit", count=self.count)
         if self.kind == "together":
-            right = len(self.parts) > 1 and all(isinstance(part, ProtectedUnit) for part in self.parts)
+            valid = len(self.parts) > 1 and all(isinstance(part, ProtectedUnit) for part in self.parts)
         elif self.kind == "other":
-            right = isinstance(self.words, str) and bool(self.words.strip())
+            valid = isinstance(self.words, str) and bool(self.words.strip())
         else:
-            # Only what stands in the table exists: a kind with a wrong owner would print a sentence that no test backs.
-            right = (self.kind, self.whose) in _FORMS and not self.parts and not self.words
-        if not right:
+            # Only units of the table exist: a kind with another owner would print a sentence that no test backs.
+            valid = (self.kind, self.whose) in _FORMS and not self.parts and not self.words
+        if not valid:
             raise InputError(
-                f"unit of kind {self.kind!r} is unknown", where="unit", allowed="a unit of privacy/unit.py"
+                f"unit of kind {self.kind!r} is unknown", where="unit", allowed="a unit of privacy/statement/unit.py"
             )
 
     def __str__(self) -> str:
@@ -110,7 +111,7 @@ class ProtectedUnit:
         """The stable name: "one-relationship"; units together are joined by "+", a count stands before "*"."""
         if self.kind == "together":
             code = "+".join(part.code for part in self.parts)
-            # Brackets, or 2*a+b would read as two of a and one b: codes are taken apart again by `explained`.
+            # Brackets, or 2*a+b would read as two of a and one b: `explain_code` takes codes apart again.
             code = f"({code})" if self.count > 1 else code
         else:
             code = "other" if self.kind == "other" else self._form.entry.code
@@ -167,7 +168,7 @@ class ProtectedUnit:
 
     @property
     def less(self) -> str:
-        """What it is less than a person by, in a plain sentence without a full stop; empty for a person."""
+        """What of a person the unit leaves out, in a plain sentence without a full stop; empty for a person."""
         if self.is_person:
             return ""
         if self.kind == "other":
@@ -193,8 +194,8 @@ class ProtectedUnit:
 
 
 def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
-    """Return one or several units as one, in the order of their names: composite ones are taken apart first. Raises
-    InputError: there are none.
+    """Return one or several units as one, in their order; composite ones are taken apart first. Raises InputError for
+    no unit.
     """
     # Taken apart, so that the same units give one text and one code however they were put together.
     parts = [part for unit in units for part in (unit.parts if _is_plain_sum(unit) else (unit,))]
@@ -221,18 +222,18 @@ def _joined(parts: tuple[ProtectedUnit, ...]) -> str:
 
 
 def _missing(covers: frozenset[Aspect]) -> list[str]:
-    # Said of what is missing, since a reader who sees only what is covered takes the rest for granted.
-    lacking = [name for name in ("features", "label") if name not in covers]
+    # What is missing is named, since a reader who sees only what is covered takes the rest for granted.
+    missing = [name for name in ("features", "label") if name not in covers]
     if "edges" not in covers:
-        lacking.append("other connections" if covers & {"edge", "entry"} else "connections")
-    return lacking
+        missing.append("other connections" if covers & {"edge", "entry"} else "connections")
+    return missing
 
 
 def _listed(items: list[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
-def _form(
+def _unit_form(
     code: str,
     sentence: str,
     covers: tuple[Aspect, ...],
@@ -250,7 +251,7 @@ def _form(
 
 _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
     {
-        ("features", "user"): _form(
+        ("features", "user"): _unit_form(
             "one-user-features",
             "one user's whole feature vector",
             ("features",),
@@ -259,7 +260,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/conformance.py",
             heading="features",
         ),
-        ("features", "node"): _form(
+        ("features", "node"): _unit_form(
             "one-node-features",
             "one node's whole feature vector",
             ("features",),
@@ -268,7 +269,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/methods/release/test_privacy.py",
             heading="features",
         ),
-        ("label", "user"): _form(
+        ("label", "user"): _unit_form(
             "one-user-label",
             "one user's label",
             ("label",),
@@ -277,7 +278,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/labels/test_categories.py",
             heading="label",
         ),
-        ("label", "node"): _form(
+        ("label", "node"): _unit_form(
             "one-node-label",
             "one node's label",
             ("label",),
@@ -286,7 +287,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/methods/release/test_privacy.py",
             heading="label",
         ),
-        ("features and label", "user"): _form(
+        ("features and label", "user"): _unit_form(
             "one-user-features-and-label",
             "one user's features and label",
             ("features", "label"),
@@ -295,7 +296,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/methods/local/test_lpgnn.py",
             heading="node",
         ),
-        ("list entry", "list"): _form(
+        ("list entry", "list"): _unit_form(
             "one-list-entry",
             "one bit of one neighbour list",
             ("entry",),
@@ -304,7 +305,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/edges/test_adjacency.py",
             less="the rest of that list, and other lists that name the same person, are not covered",
         ),
-        ("relationship", "pair"): _form(
+        ("relationship", "pair"): _unit_form(
             "one-relationship",
             "one relationship",
             ("edge",),
@@ -313,7 +314,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/edges/test_adjacency.py",
             heading="relationship",
         ),
-        ("relationship of one person", "node"): _form(
+        ("relationship of one person", "node"): _unit_form(
             "one-relationship-of-a-person",
             "one relationship of one person",
             ("edge",),
@@ -323,7 +324,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/aggregation/test_one_person.py",
             heading="relationship of a person",
         ),
-        ("directed link", "pair"): _form(
+        ("directed link", "pair"): _unit_form(
             "one-directed-link",
             "one directed link",
             ("edge",),
@@ -332,7 +333,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/edges/test_adjacency.py",
             heading="link",
         ),
-        ("private edge", "pair"): _form(
+        ("private edge", "pair"): _unit_form(
             "one-private-edge",
             "one private undirected edge",
             ("edge",),
@@ -341,7 +342,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/mechanisms/edges/test_pair_domain.py",
             heading="edge",
         ),
-        ("undirected edge", "pair"): _form(
+        ("undirected edge", "pair"): _unit_form(
             "one-undirected-edge",
             "one undirected edge",
             ("edge",),
@@ -350,7 +351,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/aggregation/test_perturbed.py",
             heading="edge",
         ),
-        ("directed edge", "pair"): _form(
+        ("directed edge", "pair"): _unit_form(
             "one-directed-edge",
             "one directed edge",
             ("edge",),
@@ -359,7 +360,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/aggregation/test_perturbed.py",
             heading="directed edge",
         ),
-        ("edge entry", "pair"): _form(
+        ("edge entry", "pair"): _unit_form(
             "one-edge-entry",
             "one directed edge (one of the two entries of an undirected edge)",
             ("edge",),
@@ -368,7 +369,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             backed_by="tests/aggregation/test_perturbed.py",
             heading="directed edge",
         ),
-        ("node", "node"): _form(
+        ("node", "node"): _unit_form(
             "one-node",
             "one node with its features, label and all its edges",
             ("features", "label", "edges"),
@@ -378,7 +379,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             person=True,
             heading="node",
         ),
-        ("node and own list", "node"): _form(
+        ("node and own list", "node"): _unit_form(
             "one-node-own-list",
             "one node's features, label and own list of neighbours (not that others list it)",
             ("features", "label", "edge"),
@@ -388,7 +389,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             less="that others list that person is not covered",
             heading="node",
         ),
-        ("node without edges", "node"): _form(
+        ("node without edges", "node"): _unit_form(
             "one-node-without-edges",
             "one node's features and label",
             ("features", "label"),
@@ -398,7 +399,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             person=True,
             heading="node",
         ),
-        ("node declared public", "node"): _form(
+        ("node declared public", "node"): _unit_form(
             "one-node-declared-public",
             "one node's features, label and edges",
             ("features", "label", "edges"),
@@ -408,7 +409,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             person=True,
             heading="node",
         ),
-        ("embedding row", "holder"): _form(
+        ("embedding row", "holder"): _unit_form(
             "one-embedding-row",
             "one published embedding row of one holder",
             (),
@@ -419,7 +420,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             "holders' rows of the same person, are units of their own",
             heading="row",
         ),
-        ("hidden row", "holder"): _form(
+        ("hidden row", "holder"): _unit_form(
             "one-hidden-row",
             "one row of the opened last hidden layer, of all holders together",
             (),
@@ -431,7 +432,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             less="nothing of it has noise, and everybody's data move it",
             heading="row",
         ),
-        ("guess", "holder"): _form(
+        ("guess", "holder"): _unit_form(
             "one-guess",
             "one published guess of a node's class by one holder",
             (),
@@ -441,7 +442,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             less="somebody who trains also moves a holder's network, and with it everybody's guesses; neighbours' "
             "guesses, and other holders' guesses of the same person, are units of their own",
         ),
-        ("person at a holder", "holder"): _form(
+        ("person at a holder", "holder"): _unit_form(
             "one-person-at-one-holder",
             "one person's features and label at one holder",
             ("features", "label"),
@@ -453,7 +454,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             "has of them is used as it is",
             heading="person at a holder",
         ),
-        ("person and list at a holder", "holder"): _form(
+        ("person and list at a holder", "holder"): _unit_form(
             "one-person-and-list-at-one-holder",
             "one person's features, label and own list of neighbours at one holder",
             ("features", "label", "edge"),
@@ -487,7 +488,7 @@ GUESS: Final = ProtectedUnit(kind="guess", whose="holder")
 PERSON_AT_HOLDER: Final = ProtectedUnit(kind="person at a holder", whose="holder")
 PERSON_AND_LIST_AT_HOLDER: Final = ProtectedUnit(kind="person and list at a holder", whose="holder")
 
-#: Every unit that is not made of others.
+#: Every unit that is not composite.
 SIMPLE_UNITS: Final[tuple[ProtectedUnit, ...]] = tuple(ProtectedUnit(kind=kind, whose=whose) for kind, whose in _FORMS)
-#: What each of their codes says.
+#: The entry of each of these units, by its code.
 UNIT_CODES: Final = table_of(form.entry for form in _FORMS.values())

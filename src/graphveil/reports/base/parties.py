@@ -19,7 +19,7 @@ from graphveil.privacy import Assumption, Guarantee
 from graphveil.privacy.accounting.guessing import PRIOR, adversary, guesses_about
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import OBSERVER_CODES, RELEASE_READERS
-from graphveil.privacy.statement.registry import explained
+from graphveil.privacy.statement.registry import explain_code
 from graphveil.reports.base.trust import ASPECTS, parts_of, protection
 
 
@@ -369,5 +369,5 @@ def noisy_arrow(
 
 def backing_of(*codes: str) -> tuple[str, ...]:
     """Return the tests and pages that back the codes of units, observers and assumptions."""
-    entries = (entry for code in codes for entry in explained(code) if entry.code != "other")
+    entries = (entry for code in codes for entry in explain_code(code) if entry.code != "other")
     return tuple(re.split("::|#", entry.backed_by)[0] for entry in entries)
