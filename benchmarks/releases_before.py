@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from graphveil.mechanisms import EdgeRand, LapGraph, PairDomain
-from graphveil.mechanisms.edges.edge_sampling import bernoulli_places, false_places, survives
+from graphveil.mechanisms.edges.edge_sampling import bernoulli_places, draw_unflipped, false_places
 from graphveil.mechanisms.edges.noisy_top_k import MARGIN, Cells, threshold_for, top_k
 from graphveil.mechanisms.samplers.geometric import geometric_by_ratio, two_sided
 from graphveil.privacy import Randomness, SecureRandomness
@@ -29,7 +29,7 @@ def edge_rand_before(mechanism: EdgeRand, pairs: torch.Tensor, randomness: Rando
     """EdgeRand in one piece."""
     domain = mechanism.domain
     true = np.unique(domain.rank(pairs).numpy())
-    parts = [true[survives(len(true), mechanism.threshold, randomness)]]
+    parts = [true[draw_unflipped(len(true), mechanism.threshold, randomness)]]
     for *_, false in false_places(domain.size, mechanism.threshold, randomness):
         parts.append(false[~contains(true, false)])
     return domain.unrank(np.sort(np.concatenate(parts), kind="stable"))

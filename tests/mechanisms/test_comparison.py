@@ -8,7 +8,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import catalogue
-from graphveil.mechanisms.comparison import Question, compare, measured, refused
+from graphveil.mechanisms.comparison import Question, compare, measurements_of, refusals_of
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.runtime.progress import Progress
 
@@ -20,10 +20,10 @@ NAMES = {info.name for info in catalogue() if info.kind == "features"}
 def test_measured_errors_are_those_of_the_closed_forms() -> None:
     """The measured error fits the mechanism's own variance on this input within 15%, and stays below the worst one."""
     for place, epsilon in enumerate(QUESTION.epsilons):
-        rows = measured(RESULTS)[place * len(NAMES) : (place + 1) * len(NAMES)]
+        rows = measurements_of(RESULTS)[place * len(NAMES) : (place + 1) * len(NAMES)]
         assert {row.mechanism for row in rows} == NAMES and {row.epsilon for row in rows} == {epsilon}
         assert [row.worst_mse for row in rows] == sorted(row.worst_mse for row in rows), "the best comes first"
-    for row in measured(RESULTS):
+    for row in measurements_of(RESULTS):
         info = next(info for info in catalogue() if info.name == row.mechanism)
         extra: dict[str, Any] = {"delta": 1e-6} if row.mechanism == "gaussian" else {}
         mechanism = info.mechanism(epsilon=row.epsilon, dimension=16, low=-1.0, high=3.0, **extra)
@@ -38,9 +38,11 @@ def test_measured_errors_are_those_of_the_closed_forms() -> None:
 
 def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
     results = compare(Question((1e-6,), 200, users=50), randomness=SecureRandomness())
-    assert {row.mechanism for row in measured(results)} | {row.mechanism for row in refused(results)} == NAMES
-    assert any(row.mechanism == "laplace" and "epsilon" in row.reason for row in refused(results))
-    assert results[-1] in refused(results)
+    assert {row.mechanism for row in measurements_of(results)} | {
+        row.mechanism for row in refusals_of(results)
+    } == NAMES
+    assert any(row.mechanism == "laplace" and "epsilon" in row.reason for row in refusals_of(results))
+    assert results[-1] in refusals_of(results)
     events: list[Progress] = []
     compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=events.append)
     assert [(event.done, event.total) for event in events] == [(k, 2 * len(NAMES)) for k in range(2 * len(NAMES))]

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 def _compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
     """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture."""
-    from graphveil.mechanisms.comparison import measured, refused
+    from graphveil.mechanisms.comparison import measurements_of, refusals_of
 
     parts: list[RenderableType] = []
     for epsilon in question.epsilons:
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
-        parts += [_table([row for row in measured(results) if row.epsilon == epsilon])]
-        parts += [pairs((row.mechanism, row.reason) for row in refused(results) if row.epsilon == epsilon), Text()]
-    beside = "comparison.json" + (", figure.png, figure.svg" if measured(results) else "")
+        parts += [_table([row for row in measurements_of(results) if row.epsilon == epsilon])]
+        parts += [pairs((row.mechanism, row.reason) for row in refusals_of(results) if row.epsilon == epsilon), Text()]
+    beside = "comparison.json" + (", figure.png, figure.svg" if measurements_of(results) else "")
     return Group(*parts, pairs([*_meaning(question, results), ("Folder", f"{folder} ({beside})")]))
 
 
@@ -75,9 +75,9 @@ def _short(value: float) -> str:
 
 
 def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> list[tuple[str, str]]:
-    from graphveil.mechanisms.comparison import measured
+    from graphveil.mechanisms.comparison import measurements_of
 
-    deltas = {row.delta: row.mechanism for row in measured(results) if row.delta > 0}
+    deltas = {row.delta: row.mechanism for row in measurements_of(results) if row.delta > 0}
     return [
         ("Input", question.input),
         ("worst error", f"{_ERROR}, at the worst input, in closed form"),

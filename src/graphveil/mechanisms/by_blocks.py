@@ -1,7 +1,7 @@
-"""Reports of many people, block of people by block: the same bits whoever works on which block, and when.
+"""Reports of many people, computed block by block: the same bits whichever worker does which block, and when.
 
-A mechanism randomizes the people of one block as ever, under a noise key of the block's own. Memory is that of the
-reports, and of the blocks under way.
+A mechanism randomizes the people of a block as usual, with a noise key for that block alone. Memory holds the reports,
+and the blocks in progress.
 """
 
 from __future__ import annotations
@@ -53,26 +53,26 @@ def randomize_by_blocks(
     10000
     """
     blocks = Blocks(values.shape[0], PEOPLE)
-    # One block has nothing to be kept apart from, and public data take no noise.
+    # A single block needs no key of its own, and public data need no noise.
     if isinstance(mechanism, Public | PublicLabels) or len(blocks) <= 1:
         return mechanism.randomize(values, randomness=randomness)  # type: ignore[arg-type]
-    # Everybody's values are looked at before the first draw: a refusal then says nothing of the rows before it.
+    # All values are checked before the first draw: a refusal then reveals nothing of the rows before it.
     if isinstance(mechanism, CategoryMechanism):
         arrays: tuple[Array, ...] = (open_labels(values, mechanism.classes),)
     else:
         arrays = mechanism.open(values).arrays
     keys = BlockNoise(randomness).keys(len(blocks))
     reports = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
-    # Each block is written into its rows when it comes: no second copy of the reports is ever held.
-    kinds, whole = set[Any](), dict[str, Array]()
-    for block, (kind, parts) in zip(blocks, reports, strict=True):
-        kinds.add(kind)
+    # Each block is written into its rows when it arrives: there is never a second copy of the reports.
+    report_types, whole = set[Any](), dict[str, Array]()
+    for block, (report_type, parts) in zip(blocks, reports, strict=True):
+        report_types.add(report_type)
         for name, part in parts.items():
             if name not in whole:
                 whole[name] = np.empty((blocks.rows, *part.shape[1:]), part.dtype)
             whole[name][block.rows] = part
-    (kind,) = kinds
-    return kind.from_tensors({name: torch.from_numpy(array) for name, array in whole.items()})
+    (report_type,) = report_types
+    return report_type.from_tensors({name: torch.from_numpy(array) for name, array in whole.items()})
 
 
 @dataclass(frozen=True)

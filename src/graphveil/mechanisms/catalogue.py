@@ -1,4 +1,4 @@
-"""The mechanisms there are: one entry each, from which listings, audits, help texts and settings are derived.
+"""All mechanisms: one entry each, from which listings, audits, help texts and settings are derived.
 
 Nothing heavy is imported here: an entry names the module of its class, which is loaded when the class is asked for.
 """
@@ -40,12 +40,12 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSize:
-    """How a mechanism is built for its audits: a small one is enumerated, a larger one is drawn from.
+    """How a mechanism is built for its audits: a small one is enumerated, a larger one is sampled.
 
     Args:
-        dimension: number of coordinates of the enumerated one (features), of classes (labels).
-        drawn_dimension: of the one that is drawn from; None: as many.
-        samples: reports that are drawn from each of two neighbours.
+        dimension: number of coordinates (features) or classes (labels) of the enumerated mechanism.
+        drawn_dimension: the same of the sampled mechanism; None: as many.
+        samples: reports drawn for each of two neighbouring inputs.
     """
 
     epsilon: float = 1.0
@@ -61,14 +61,14 @@ class MechanismInfo:
 
     Args:
         name: in settings, listings, files and audits.
-        path: module below this package and name of what builds it.
-        reports: likewise the class of its reports; None: they are plain tensors.
+        path: module below this package, and the name of the class or function that builds the mechanism.
+        reports: likewise of the class of its reports; None: they are plain tensors.
         kind: what it randomizes: feature vectors, labels, neighbour lists, a curator's edges, counts.
         trust: who adds the noise: each user ("local") or the curator.
         tags: "sparse" where estimates stay sparse, "normal" where the noise is normal, "release" where a curator's
             release alone uses it.
-        old_names: what earlier versions called it, the first one first. They are still read, and never given out.
-        audit: how it is built for its audits; None: the audit of its kind says so.
+        old_names: names in earlier versions, the oldest first; they are still read, and never written.
+        audit: how it is built for its audits; None: the audit of its kind decides.
     """
 
     name: str
@@ -86,18 +86,18 @@ class MechanismInfo:
 
     @property
     def mechanism(self) -> Callable[..., Any]:
-        """What builds it from `options`; its module is imported now."""
+        """The class or function that builds it from `options`; its module is imported now."""
         builder: Callable[..., Any] = _load(self.path)
         return builder
 
     @property
     def class_name(self) -> str:
-        """The name of what builds it, as `graphveil.mechanisms` exports it."""
+        """The name of that class or function, as `graphveil.mechanisms` exports it."""
         return self.path.partition(":")[2]
 
     @property
     def first_name(self) -> str:
-        """The name it was first known by: permanent noise is drawn from it, and never anew for another spelling."""
+        """Its name in the first version: permanent noise is derived from it, and must not change when the name does."""
         return (*self.old_names, self.name)[0]
 
     @property
@@ -126,7 +126,7 @@ class MechanismInfo:
         return f"{kind.__module__}:{kind.__qualname__}" == f"{_PACKAGE}.{self.path}"
 
     def facts(self) -> dict[str, Any]:
-        """What a listing says of it, as plain values."""
+        """The facts that listings print, as plain values."""
         return {
             "name": self.name,
             "mechanism": self.class_name,

@@ -25,8 +25,8 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 # The work of a comparison by default: seconds, and tens of megabytes.
 _USERS: Final = 10_000
 _NUMBERS: Final = 5_000_000
-# Speed is that of the quickest of so many trials, as far as they fit into so many seconds.
-_TRIALS, _SECONDS = 5, 0.2
+# Speed is that of the quickest of at most so many trials, which together take about so many seconds at most.
+_MOST_TRIALS, _MOST_SECONDS = 5, 0.2
 
 
 R = TypeVar("R", bound=Reports)
@@ -55,7 +55,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A mechanism that does not do what was asked, and why."""
+    """A mechanism that refuses the question, and why."""
 
     mechanism: str
     epsilon: float
@@ -81,18 +81,18 @@ class Question:
     delta: float = 1e-10
 
     def __post_init__(self) -> None:
-        # Twice the same epsilon would show two rows that differ by noise, as if that meant something.
+        # The same epsilon twice would show two rows that differ by chance alone.
         if not self.epsilons or len(set(self.epsilons)) != len(self.epsilons):
             raise InputError(f"epsilons are {list(self.epsilons)}", allowed="one or more, each once")
         for epsilon in self.epsilons:
-            _validate.positive_epsilon(epsilon)
+            _validate.require_epsilon(epsilon)
             require_budget("epsilon", epsilon, "data declared public, which need no mechanism")
         require_whole(1, dimension=self.dimension)
         if self.users is not None:
             require_whole(1, users=self.users)
-        _validate.declared_range(low=self.low, high=self.high)
-        _validate.delta_from(0.0, delta=self.delta)
-        _validate.fits_in_memory(self.count, self.dimension, "the synthetic input", most=_validate.WORK_LIMIT)
+        _validate.require_range(low=self.low, high=self.high)
+        _validate.require_delta(0.0, delta=self.delta)
+        _validate.require_dense_size(self.count, self.dimension, "the synthetic input", most=_validate.WORK_LIMIT)
 
     @property
     def count(self) -> int:
@@ -111,9 +111,9 @@ class Question:
     def values(self) -> FloatArray:
         """The synthetic input [users, dimension], always the same and nobody's data."""
         # Half of the range, shifted: at one value for all, mechanisms that favour the middle would look best.
-        place = np.linspace(0.0, 0.5, self.dimension)
+        shift = np.linspace(0.0, 0.5, self.dimension)
         # A fixed generator is right here: the input is made up, and the same for every mechanism that is compared.
-        shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + place
+        shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + shift
         return np.clip(self.low + (self.high - self.low) * shares, self.low, self.high)
 
 
@@ -123,46 +123,46 @@ def compare(
     """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each."""
     values, mechanisms = question.values(), [info for info in catalogue() if info.kind == "features"]
     results: list[Measurement | Refusal] = []
-    for place, epsilon in enumerate(question.epsilons):
-        answers = []
-        for done, info in enumerate(mechanisms):
+    for index, epsilon in enumerate(question.epsilons):
+        rows = []
+        for number, info in enumerate(mechanisms):
             if progress:
                 total = len(question.epsilons) * len(mechanisms)
-                progress(Progress(place * len(mechanisms) + done, total, "measuring mechanisms"))
-            answers.append(_try(info, epsilon, question, values, randomness))
-        results += sorted(answers, key=lambda row: row.worst_mse if isinstance(row, Measurement) else np.inf)
+                progress(Progress(index * len(mechanisms) + number, total, "measuring mechanisms"))
+            rows.append(_measure(info, epsilon, question, values, randomness))
+        results += sorted(rows, key=lambda row: row.worst_mse if isinstance(row, Measurement) else np.inf)
     return results
 
 
-def _try(
+def _measure(
     info: MechanismInfo, epsilon: float, question: Question, values: FloatArray, randomness: Randomness
 ) -> Measurement | Refusal:
-    """The measurement, or why there is none: each mechanism has bounds of its own."""
+    """The measurement of one mechanism, or its refusal: each mechanism has bounds of its own."""
     settings: dict[str, Any] = {"dimension": question.dimension, "low": question.low, "high": question.high}
     if info.takes("delta"):
         settings["delta"] = question.delta
-    # A mechanism may refuse an epsilon or dimension that others take: that is an answer too.
+    # A mechanism may refuse an epsilon or dimension that others accept: that is a result too.
     try:
         mechanism = info.mechanism(epsilon=epsilon, **settings)
     except InputError as error:
         return Refusal(info.name, epsilon, str(error))
     mechanism.randomize(values[:1], randomness=randomness)  # tables that are made once do not count
     seconds: list[float] = []
-    while sum(seconds) < _SECONDS and len(seconds) < _TRIALS:
+    while sum(seconds) < _MOST_SECONDS and len(seconds) < _MOST_TRIALS:
         start = time.perf_counter()
         reports = mechanism.randomize(values, randomness=randomness)
         seconds.append(time.perf_counter() - start)
-    single, together = _errors(mechanism.estimate(reports).numpy(), values)
+    user_mse, mean_mse = _errors(mechanism.estimate(reports).numpy(), values)
     guarantee = mechanism.guarantee
     return Measurement(
         mechanism=info.name,
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         worst_mse=mechanism.worst_variance,
-        mse=single,
-        mean_mse=together,
+        mse=user_mse,
+        mean_mse=mean_mse,
         report_bytes=mechanism.report_bytes,
-        # The quickest trial: whatever else the machine does can only slow a trial down.
+        # The quickest trial: other work on the machine can only slow a trial down.
         users_per_second=len(values) / min(seconds),
     )
 
@@ -177,11 +177,11 @@ def _errors(estimate: npt.NDArray[np.float32], values: FloatArray) -> tuple[floa
     return squares / values.size, float(((sums / len(values)) ** 2).mean())
 
 
-def measured(results: Sequence[Measurement | Refusal]) -> list[Measurement]:
+def measurements_of(results: Sequence[Measurement | Refusal]) -> list[Measurement]:
     return [result for result in results if isinstance(result, Measurement)]
 
 
-def refused(results: Sequence[Measurement | Refusal]) -> list[Refusal]:
+def refusals_of(results: Sequence[Measurement | Refusal]) -> list[Refusal]:
     return [result for result in results if isinstance(result, Refusal)]
 
 
@@ -191,7 +191,7 @@ class CategoryRow:
 
     Args:
         total_variance: of all coordinates of the one-hot estimate together.
-        best: whether questions with so many answers are asked through it.
+        best: whether this mechanism is used for questions with so many answers.
     """
 
     mechanism: str
@@ -204,7 +204,7 @@ class CategoryRow:
 
 @dataclass(frozen=True)
 class TogetherRow:
-    """All questions under one epsilon, see `mixed`.
+    """All questions under one epsilon (see `mixed`).
 
     Args:
         drawn: how many of them each person is asked, for the least variance.

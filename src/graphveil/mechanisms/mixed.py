@@ -1,4 +1,4 @@
-"""Several questions about one person under one budget: split over all of them, or spent on a few that are drawn.
+"""Several questions about one person under one budget, which is split over all of them, or over a random few.
 
 Answers to different questions are independent given the data, so a report is as likely as the product of its answers,
 and epsilons add up. Drawing m of the J questions says nothing of the person, and leaves epsilon / m for each that is
@@ -33,7 +33,7 @@ class MixedReports:
 
     Args:
         assigned: bool [n, J].
-        answers: for each question the reports of those who were asked it; None: nobody was.
+        answers: for each question the reports of the people who were asked it; None: nobody was.
     """
 
     assigned: Tensor
@@ -41,7 +41,7 @@ class MixedReports:
 
     def __post_init__(self) -> None:
         counts = [0 if answers is None else len(answers) for answers in self.answers]
-        # An answer too many would be read as another person's.
+        # A surplus answer would be attributed to another person.
         if self.assigned.ndim != 2 or self.assigned.sum(dim=0).tolist() != counts:
             raise InputError(f"{counts} answers for {tuple(self.assigned.shape)} questions", where="reports")
 
@@ -50,8 +50,8 @@ class MixedReports:
 
     def to_tensors(self) -> dict[str, Tensor]:
         tensors = {
-            f"{place}.{key}": part
-            for place, reports in enumerate(self.answers)
+            f"{number}.{key}": part
+            for number, reports in enumerate(self.answers)
             if reports is not None
             for key, part in reports.to_tensors().items()
         }
@@ -98,11 +98,11 @@ class Mixed:
     @property
     def parts(self) -> tuple[Question, ...]:
         """The questions at the epsilon that each has where it is asked."""
-        many = len(self.questions)
+        count = len(self.questions)
         weights = (1.0,) * self.drawn if self.weights is None else self.weights
-        # Of those that are drawn, not of all: what is not asked costs nothing.
+        # Over the questions that are asked, not all of them: the rest cost nothing.
         shares = share_out(self.epsilon, weights)
-        each = (shares[0],) * many if self.weights is None else shares
+        each = (shares[0],) * count if self.weights is None else shares
         return tuple(replace(question, epsilon=share) for question, share in zip(self.questions, each, strict=True))
 
     @property
@@ -143,7 +143,7 @@ class Mixed:
         """log Pr[answer sent | answer] of each question, float64 [n, k]; zeros for those who were not asked it."""
         evidence = []
         for part, answers, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
-            # Zeros for all answers alike: no evidence, which leaves a posterior as it is.
+            # Zeros for all answers are no evidence: they leave a posterior as it is.
             each = np.zeros((len(reports), len(part.answers)))
             if answers is not None:
                 each[people] = part.mechanism.evidence(answers)

@@ -1,7 +1,7 @@
-"""Reports that a device can make again and again at the price of one: equal values give equal reports, for ever.
+"""Reports that a device can send again and again at the price of one: equal values always give equal reports.
 
-Noise comes from `PermanentRandomness`, apart for every field (an attribute of the person, as the task names it), every
-law and every part of a report that has noise of its own, so that two fields with equal values share nothing, and that a
+Noise comes from `PermanentRandomness`, separately for every field (an attribute of the person, as the task names it),
+every law and every part of a report that has its own noise. So two fields with equal values share no noise, and a
 change of one part redraws that part alone:
 
     key of a part = task, field, law (name and parameters of the mechanism), part, value
@@ -11,10 +11,9 @@ change of one part redraws that part alone:
     privunit         the whole vector is one part, which belongs to the user's own public codebook
     anything else    the whole value is one part (a label; a feature vector of another mechanism)
 
-What is paid is what is new: a part costs its share of epsilon for each value that it ever had. The ledger keeps names
-of these values that say nothing without the device's secret. A law is told by the first name that the
-catalogue had for it and the parameters that are not at their default, never by how the program prints it: a later
-version draws nothing anew.
+Only new values are paid for: a part costs its share of epsilon for each value that it ever had. The ledger stores names
+of these values that reveal nothing without the device's secret. A law is identified by its first name in the catalogue
+and the parameters that differ from their defaults, never by its `repr`: so later versions draw the same noise.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.category import CategoryMechanism
-from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.guarantees import REPORTS_ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.reports import MultiBitReports
 from graphveil.mechanisms.catalogue import catalogue
@@ -53,8 +52,8 @@ Context = tuple[str | int | bytes, ...]
 _VALUES_OF_A_BIT = 2
 
 
-class _Guaranteed(Protocol):
-    """Any mechanism: it says what one report costs."""
+class _HasGuarantee(Protocol):
+    """Any mechanism: it states what one report costs."""
 
     @property
     def guarantee(self) -> Guarantee: ...
@@ -78,7 +77,7 @@ def permanent_report(
         device: its secret noise.
         field: the attribute that is reported, by its name or number in the task.
         ledger: what the device has paid so far.
-        unit: the budget that pays.
+        unit: the unit of the budget that pays.
         user: the user's number, where everybody has a public codebook of their own (privunit).
 
     Raises:
@@ -86,11 +85,11 @@ def permanent_report(
         InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or
             one with codebooks and no user.
     """
-    law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
-    # Made before it is paid for, and handed out after: a report that the budget refuses never leaves this function.
+    law = (*_field_context(field), *_law_context(mechanism), *_codebook_context(mechanism, user))
+    # Computed before it is paid for and returned afterwards: a report that the budget refuses is never returned.
     report, contexts = _encode(mechanism, value, device, law, user)
     parts = [device.tag(*context) for context in contexts]
-    return report, _paid(ledger, unit, mechanism, field, device.tag(*law), parts)
+    return report, _pay(ledger, unit, mechanism, field, device.tag(*law), parts)
 
 
 def permanent_list(
@@ -104,8 +103,8 @@ def permanent_list(
     unit: str,
 ) -> tuple[Tensor, Ledger]:
     """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new. A
-    list that changed costs epsilon once more in all, whatever changed how often: every bit then has both its values.
-    New users do not redraw the bits of those who were there.
+    list that changes costs epsilon once more in all, however often it changes: every bit has two values at most. New
+    users do not redraw the bits of earlier ones.
 
     Args:
         user: whose list it is.
@@ -128,17 +127,17 @@ def permanent_list(
     true = np.zeros(mechanism.nodes, np.bool_)
     true[ids.astype(np.int64)] = True
     true[: _first_other(mechanism, user)] = False
-    law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
+    law = (*_field_context(field), "list", _parameter_text(mechanism.epsilon), mechanism.mode, user)
     threshold = np.uint64(mechanism.threshold)
-    # A stream for each value of a bit, not user: a new friend redraws nothing, and ids keep their place.
+    # One stream for each value of a bit, and not for each user: a new friend redraws no bit.
     flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
     reported = true ^ np.where(true, flips[1], flips[0])
-    # Bits of users for whom this one does not answer are not sent, whatever their draw was.
+    # Bits that this user does not report are not sent, whatever was drawn for them.
     reported[: _first_other(mechanism, user)] = False
     reported[user] = False
     # The list is one part: the first costs epsilon, a second all that a bit can ever cost, later ones nothing.
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
-    paid = _paid(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
+    paid = _pay(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
     return torch.from_numpy(np.flatnonzero(reported).astype(np.int32)), paid
 
 
@@ -153,16 +152,16 @@ def permanent_reports(
         devices: the secret noise of each user.
         field: the attribute that is reported, by its name or number in the task.
     """
-    law, rows = (*_field(field), *_law(mechanism)), zip(values, devices, strict=True)
+    law, rows = (*_field_context(field), *_law_context(mechanism)), zip(values, devices, strict=True)
     each = [
-        _encode(mechanism, value, device, (*law, *_codebook(mechanism, user)), user)[0]
+        _encode(mechanism, value, device, (*law, *_codebook_context(mechanism, user)), user)[0]
         for user, (value, device) in enumerate(rows)
     ]
     tensors = [report.to_tensors() for report in each]
     return type(each[0]).from_tensors({name: torch.cat([own[name] for own in tensors]) for name in tensors[0]})
 
 
-def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
+def permanent_guarantee(mechanism: _HasGuarantee, values: int = 1) -> Guarantee:
     """Return what a device's reports protect together after its value was `values` different ones. Of a neighbour list:
     after it changed, `values` is 2. Raises InputError for fewer than one value.
 
@@ -174,19 +173,19 @@ def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")
     once = mechanism.guarantee
     permanent = (assume("permanent-reports"), assume("changes-open"))
-    assumes = tuple(fact for fact in once.assumes if fact != ONCE)
+    assumes = tuple(fact for fact in once.assumes if fact != REPORTS_ONCE)
     # Different values have independent noise, so their reports compose by adding up; equal ones are one report.
     return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*assumes, *permanent))
 
 
-def _field(field: str | int) -> Context:
+def _field_context(field: str | int) -> Context:
     if isinstance(field, bool) or not isinstance(field, str | int) or (isinstance(field, str) and not field.strip()):
         raise InputError(f"field is {field!r}", where="permanent report", allowed="a name or a number of the task")
     return "field", field
 
 
-def _law(mechanism: Any) -> Context:
-    """The name and parameters by which a law is known for good; a parameter at its default is left out."""
+def _law_context(mechanism: Any) -> Context:
+    """The name and parameters that identify a law in all versions; parameters at their default are left out."""
     if isinstance(mechanism, SampledVectors):
         name: str | None = mechanism.kind.name
     else:
@@ -194,23 +193,23 @@ def _law(mechanism: Any) -> Context:
     if name is None:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
     parameters: list[str] = []
-    # Parameters at their default are left out, so that a new one with a default changes no old noise.
+    # Without defaults, so that a new parameter with a default changes no old noise.
     for field in fields(mechanism):
         value = getattr(mechanism, field.name)
         if field.init and field.name != "kind" and value != field.default:
-            parameters += [field.name, _plain(value)]
-    # Chosen by rules that a later version may change.
+            parameters += [field.name, _parameter_text(value)]
+    # Stated as numbers, since a later version may choose them by another rule.
     chosen = getattr(mechanism, "coordinates", mechanism.sent if isinstance(mechanism, SubsetSelection) else None)
     return "law", name, *parameters, *(() if chosen is None else ("coordinates", chosen))
 
 
-def _plain(value: float | str) -> str:
+def _parameter_text(value: float | str) -> str:
     """A parameter as text, equal for equal numbers whatever their type."""
     # hex is exact: a rounded text could give two laws one stream, and their reports would share noise.
     return float(value).hex() if isinstance(value, int | float) else str(value)
 
 
-def _codebook(mechanism: object, user: int | None) -> Context:
+def _codebook_context(mechanism: object, user: int | None) -> Context:
     if not isinstance(mechanism, PrivUnit):
         return ()
     if user is None:
@@ -224,17 +223,17 @@ def _encode(
     """One device's report, and the context of each of its parts, present value included."""
     if isinstance(mechanism, CategoryMechanism):
         row = torch.as_tensor(value)[None]
-        # One type for every input: 32-bit and 64-bit integers of one class must meet the same noise.
+        # One type for every input: a class as 32-bit and as 64-bit integer must get the same noise.
         context = *law, row.numpy().astype(np.int64).tobytes()
     elif hasattr(mechanism, "dimension"):
         row = torch.as_tensor(value, dtype=torch.float64)[None]
         if isinstance(mechanism, MultiBit):
             rows = mechanism.domain.open(row)
-            # Without the value: which coordinates are told must not change when the value does, or it would show.
+            # Without the value: if the sampled coordinates changed with it, the change would show.
             columns = draw_subsets(1, mechanism.dimension, mechanism.coordinates, device.stream(*law, "sampled"))
             fractions = mechanism.domain.fractions(rows.at(0, 1, columns)) + 0.0
-            places = zip(columns[0], fractions[0], strict=True)
-            contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
+            coordinates = zip(columns[0], fractions[0], strict=True)
+            contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in coordinates]
             # Each coordinate has a stream of its own, so a change of one redraws that bit alone.
             bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
             reported = torch.from_numpy(np.concatenate(bits)[None])
@@ -252,30 +251,31 @@ def _first_other(mechanism: AdjacencyRR, user: int) -> int:
     return user + 1 if mechanism.mode == "lower" else 0
 
 
-def _paid(
+def _pay(
     ledger: Ledger,
     unit: str,
-    mechanism: _Guaranteed,
+    mechanism: _HasGuarantee,
     field: str | int,
     task: str,
     parts: Sequence[str],
     *,
     most: int | None = None,
 ) -> Ledger:
-    """The ledger after paying for the parts whose value it has never seen; `most` of them if that is all there can be.
+    """The ledger after paying for the parts whose value it does not contain yet.
 
     Args:
-        task: the secret name of what is reported, by which law.
-        field: its public one.
-        parts: the names of its parts with their values, each of which costs the same share.
+        task: the secret name of the field and its law.
+        field: the public name of the field.
+        parts: the secret names of its parts with their values, each of which costs the same share.
+        most: the number of values after which nothing more is paid; None: no limit.
     """
-    mine = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]
-    # What was paid for once is free for ever: the same value is answered by the same report.
-    seen = {name for parameters in mine for name in str(parameters["values"]).split()}
-    new = [name for name in parts if name not in seen]
-    if not new or (most is not None and len(seen) >= most):
+    spends = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]
+    # A value that was paid for is free from then on: it always gives the same report.
+    seen = {name for parameters in spends for name in str(parameters["values"]).split()}
+    unpaid = [name for name in parts if name not in seen]
+    if not unpaid or (most is not None and len(seen) >= most):
         return ledger
-    cost, share = mechanism.guarantee, len(new) / len(parts)
-    facts = {"field": field, "of": task, "values": " ".join(new)}
+    cost, share = mechanism.guarantee, len(unpaid) / len(parts)
+    facts = {"field": field, "of": task, "values": " ".join(unpaid)}
     kind = repr(mechanism).partition("(")[0]
     return ledger.spend(Spend("permanent report", unit, kind, facts, share * cost.epsilon, share * cost.delta))

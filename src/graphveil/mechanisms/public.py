@@ -1,4 +1,4 @@
-"""What stands in a mechanism's place where data are declared public, or not collected at all: no noise, no promise."""
+"""What replaces a mechanism where data are declared public or not collected: no noise and no privacy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Public:
     @property
     def guarantee(self) -> Guarantee:
         """That nothing is protected."""
-        # Infinity where others state a number: whoever adds guarantees up sees that nothing is promised.
+        # An infinite epsilon, so that a sum of guarantees shows that nothing is promised.
         return _unprotected(USER_FEATURES, assume("features-sent-open"))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Values:
@@ -62,7 +62,7 @@ class Public:
 
 @dataclass(frozen=True)
 class NotCollected:
-    """Feature vectors that nobody sends: whatever is done without them says nothing of them."""
+    """Feature vectors that nobody sends: results computed without them reveal nothing of them."""
 
     @property
     def report_bytes(self) -> float:

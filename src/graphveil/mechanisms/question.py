@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Answers = npt.NDArray[np.int64]
-_FORMS: Final = "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"
+_SYNTAX: Final = "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +40,15 @@ class Question:
     Args:
         epsilon: finite and positive.
         domain: the encoded vectors, of which one block is read.
-        column: what is asked for, and what it may hold.
-        place: where its block begins.
-        values: whether it is one of these; none: which it is.
-        least: of a number: whether it is at least so large.
+        column: the column that is asked about, and what it may hold.
+        first: the first coordinate of its block.
+        values: asks whether the value is one of these; none: asks which value it is.
+        least: of a number, asks whether it is at least this large.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
     >>> column = Column("team", Category(("red", "blue", "green")))
-    >>> question = Question(epsilon=2.0, domain=VectorDomain(3, 0.0, 1.0), column=column, place=0, values=("red",))
+    >>> question = Question(epsilon=2.0, domain=VectorDomain(3, 0.0, 1.0), column=column, first=0, values=("red",))
     >>> question.answers
     ('other', 'red')
     >>> question.randomize(torch.eye(3), randomness=SeededRandomness(1)).labels
@@ -58,14 +58,14 @@ class Question:
     epsilon: float
     domain: VectorDomain
     column: Column
-    place: int
+    first: int
     values: tuple[str, ...] = ()
     least: float | None = None
 
     def __post_init__(self) -> None:
         kind, name = self.column.kind, self.column.name
         if isinstance(kind, Number | Integer) != (self.least is not None):
-            raise InputError(f"the column {name!r} is a {kind.word}", where="question", allowed=_FORMS)
+            raise InputError(f"the column {name!r} is a {kind.word}", where="question", allowed=_SYNTAX)
         if self.least is not None and not self._span[0] < self.least <= self._span[1]:
             raise InputError(
                 f"{name}>={self.least:g} has only one answer", where="question", allowed=f"above {self._span[0]:g}"
@@ -76,7 +76,7 @@ class Question:
             raise InputError(
                 problem, where="question", allowed=", ".join(name or "an empty value" for name in self._names[:8])
             )
-        # Built now, so that a budget that no mechanism takes is refused before anybody is asked.
+        # Built now: a budget that no mechanism accepts is refused before anybody is asked.
         _ = self.mechanism
 
     @property
@@ -104,12 +104,12 @@ class Question:
         InputError where an entry is out of range, or a block that encodes nothing; the row is named, not the value.
         """
         rows = self.domain.open(values)
-        stop = self.place + self.column.kind.width
+        stop = self.first + self.column.kind.width
         answers = np.empty(rows.shape[0], np.int64)
         # Block by block: sparse rows are never dense as a whole.
         for first, last in blocks(*rows.shape):
-            block = self.domain.fractions(rows.block(first, last)[:, self.place : stop])
-            answers[first:last] = self._numbers(block, first)
+            block = self.domain.fractions(rows.block(first, last)[:, self.first : stop])
+            answers[first:last] = self._answer_numbers(block, first)
         return answers
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Any:
@@ -146,7 +146,7 @@ class Question:
             return kind.levels
         return kind.vocabulary if isinstance(kind, Tags) else ("no", "yes")
 
-    def _numbers(self, block: FloatArray, first: int) -> Answers:
+    def _answer_numbers(self, block: FloatArray, first: int) -> Answers:
         """The answers of a block of rows [n, w], the first of which has this number."""
         if self.least is not None:
             low, high = self._span
@@ -156,12 +156,12 @@ class Question:
         indices = [self._names.index(value) for value in self.values]
         if isinstance(self.column.kind, Tags):
             return np.asarray((block[:, indices] > 0.5).any(axis=1), np.int64)
-        answer: Answers = self._place(block, first)
+        answer: Answers = self._value_numbers(block, first)
         if indices:
             answer = np.isin(answer, indices).astype(np.int64)
         return answer
 
-    def _place(self, block: FloatArray, first: int) -> Answers:
+    def _value_numbers(self, block: FloatArray, first: int) -> Answers:
         kind = self.column.kind
         if isinstance(kind, Category):
             total = block.sum(axis=1)
@@ -181,7 +181,7 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
     """Return a question of two answers that may be asked: an example, made from what is declared alone.
 
     Args:
-        columns: the declared ones; none: every coordinate is a number of its own.
+        columns: the declared columns; none: every coordinate is a number.
     """
     column = columns[0] if columns else Column("0", Number(domain.low, domain.high))
     kind, name = column.kind, column.name
@@ -201,7 +201,7 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
 
     Args:
         text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER.
-        columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
+        columns: the declared columns; none: every coordinate is a number, named by its index from 0.
     """
     if not text:
         some = ", ".join(column.name for column in columns[:12]) + (", ..." if len(columns) > 12 else "")
@@ -209,31 +209,31 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
             "no question to ask people who send no label",
             where="question",
             allowed=f"one about a declared column: {some}" if columns else f"features 0 to {domain.dimension - 1}",
-            remedy=f"set one, such as question={example_question(columns, domain)}, of the forms {_FORMS}",
+            remedy=f"set one, such as question={example_question(columns, domain)}, of the forms {_SYNTAX}",
         )
-    name, least, values = _read(text)
+    name, least, values = _parse(text)
     if columns:
-        places = {column.name: place for place, column in enumerate(columns)}
-        if name not in places:
-            raise InputError(f"no column {name!r}", where="question", allowed=", ".join(list(places)[:12]))
-        column, start = columns[places[name]], blocks_of(columns)[places[name]].start
+        numbers = {column.name: number for number, column in enumerate(columns)}
+        if name not in numbers:
+            raise InputError(f"no column {name!r}", where="question", allowed=", ".join(list(numbers)[:12]))
+        column, start = columns[numbers[name]], blocks_of(columns)[numbers[name]].start
     else:
-        # By place, since coordinates that nobody declared have no names.
+        # By index, since undeclared coordinates have no names.
         if not (name.isdecimal() and int(name) < domain.dimension):
             allowed = f"0 to {domain.dimension - 1}: no columns are declared"
             raise InputError(f"no column {name!r}", where="question", allowed=allowed)
         column, start = Column(name, Number(domain.low, domain.high)), int(name)
-    return Question(epsilon=epsilon, domain=domain, column=column, place=start, values=values, least=least)
+    return Question(epsilon=epsilon, domain=domain, column=column, first=start, values=values, least=least)
 
 
-def _read(text: str) -> tuple[str, float | None, tuple[str, ...]]:
+def _parse(text: str) -> tuple[str, float | None, tuple[str, ...]]:
     name, sign, least = text.partition(">=")
     if sign:
         try:
             return name.strip(), float(least), ()
         except ValueError:
-            raise InputError(f"{text!r} is no question", where="question", allowed=_FORMS) from None
+            raise InputError(f"{text!r} is no question", where="question", allowed=_SYNTAX) from None
     name, sign, listed = text.partition("=")
     if not name.strip():
-        raise InputError(f"{text!r} is no question", where="question", allowed=_FORMS)
+        raise InputError(f"{text!r} is no question", where="question", allowed=_SYNTAX)
     return name.strip(), None, tuple(value.strip() for value in listed.split("|")) if sign else ()

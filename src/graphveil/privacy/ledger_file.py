@@ -34,7 +34,7 @@ class LedgerFile:
         stored = self._read(recorded)
         # An older copy of the file would allow the budget to be spent again: the model's own record reveals it.
         if not continues(stored, recorded):
-            raise self._foreign()
+            raise self._discontinuity()
         return replace(stored, account=self)
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
@@ -54,7 +54,7 @@ class LedgerFile:
             stored = self._read(previous)
             # Spends of other processes come after the previous ones, never before: a ledger grows at its end.
             if not starts_with(stored, previous):
-                raise self._foreign()
+                raise self._discontinuity()
             # Read again under the lock: other processes may have spent since `previous` was opened, and come first.
             # The larger budget where both declare one: a budget that another process has raised is not raised again.
             budgets = {entry.unit: entry for entry in stored.budget}

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import LabelReports, LatticeReports, MultiBitReports, OneBitReports
-from graphveil.mechanisms.base._validate import delta_from, fits_in_memory, integers, positive_epsilon
+from graphveil.mechanisms.base._validate import integer_array, require_delta, require_dense_size, require_epsilon
 from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 
@@ -53,24 +53,24 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
     with pytest.raises(InputError, match="3 reports for 2 rows of values; allowed: as many of both"):
         require_pairs(3, 2)
     with pytest.raises(InputError, match="1,080,000,000 dense numbers; allowed: at most 1,073"):
-        fits_in_memory(10**7, 108, "estimates")
+        require_dense_size(10**7, 108, "estimates")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", None, 1e-13])
 def test_an_epsilon_that_carries_nothing_is_refused(epsilon: Any) -> None:
-    positive_epsilon(1e-12)
+    require_epsilon(1e-12)
     with pytest.raises(InputError, match="epsilon"):
-        positive_epsilon(epsilon)
-    positive_epsilon(1e-9, per=1000)
+        require_epsilon(epsilon)
+    require_epsilon(1e-9, per=1000)
     with pytest.raises(InputError, match="epsilon 1e-09 is too small to carry information; allowed: at least 1e-08"):
-        positive_epsilon(1e-9, per=10_000)
+        require_epsilon(1e-9, per=10_000)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-21, 1.0, math.nan, True, None])
 def test_a_delta_below_what_the_tails_cost_is_refused(delta: Any) -> None:
-    delta_from(1e-20, delta=1e-20)
+    require_delta(1e-20, delta=1e-20)
     with pytest.raises(InputError, match=r"delta is .*; allowed: a number in \[1e-20, 1\)"):
-        delta_from(1e-20, delta=delta)
+        require_delta(1e-20, delta=delta)
 
 
 def test_a_domain_is_a_whole_number_of_finite_ranges_in_order_and_has_both_ends() -> None:
@@ -100,8 +100,8 @@ def test_a_value_lies_between_its_two_grid_points(low: float, width: float, shar
 
 def test_integers_are_taken_in_the_shape_that_was_asked_for() -> None:
     allowed = "whole numbers"
-    assert integers(torch.tensor([1, 2]), "labels are", allowed).tolist() == [1, 2]
-    assert integers([[1], [2]], "edges are", allowed, rows=2).shape == (2, 1)
+    assert integer_array(torch.tensor([1, 2]), "labels are", allowed).tolist() == [1, 2]
+    assert integer_array([[1], [2]], "edges are", allowed, rows=2).shape == (2, 1)
     for values, how in (([0.5], {}), ([[1]], {}), ([1, 2], {"count": 3}), ([[1]], {"rows": 2}), ([True], {})):
         with pytest.raises(InputError, match=r"there: labels are \w+ with shape .*; allowed: whole numbers"):
-            integers(values, "labels are", allowed, where="there", **how)
+            integer_array(values, "labels are", allowed, where="there", **how)

@@ -111,7 +111,7 @@ def test_draws_that_a_tile_has_no_number_for_take_those_of_the_next_nonce(
     settled: list[tuple[int, int]] = []
     monkeypatch.setattr(RoundedNormal, "table", property(lambda _: poor))
     monkeypatch.setattr(
-        RoundedNormal, "_settle", lambda self, word, draw, ordinal, key: settled.append((draw, ordinal)) or 0
+        RoundedNormal, "_draw_undecided", lambda self, word, draw, ordinal, key: settled.append((draw, ordinal)) or 0
     )
     law.add_to(np.zeros(count), SeededRandomness(8))
     assert [draw for draw, _ in settled] == late and max(ordinal for _, ordinal in settled) > 128
@@ -124,7 +124,7 @@ def test_what_64_bits_leave_open_is_settled_by_the_places_of_the_draw() -> None:
     for draw, ordinal in ((5, 0), (70_000, 3), (70_000, 67)):
         further = numbers(key, 1 + ordinal // 64, 64 * 70)[64 * (draw // 1024) + ordinal % 64]
         number = np.array([word << 32 | int(further)], np.uint64)
-        assert law._settle(word, draw, ordinal, key) == table.search(number)[0][0]
+        assert law._draw_undecided(word, draw, ordinal, key) == table.search(number)[0][0]
 
 
 def test_draws_are_fresh_and_noise_that_no_table_holds_is_refused() -> None:

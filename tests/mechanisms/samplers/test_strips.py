@@ -8,7 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from graphveil.mechanisms.samplers.rounded_normal import DIGITS, ENTRY_BITS, FURTHER, owed_ends, settled, strips_of
+from graphveil.mechanisms.samplers.rounded_normal import (
+    DIGITS,
+    ENTRY_BITS,
+    FURTHER_WORDS,
+    draw_of_full_number,
+    owed_ends,
+    strips_of,
+)
 from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
 
 ALL = 1 << DIGITS
@@ -70,8 +77,8 @@ def test_all_512_bits_decide_where_64_tie(half: list[int], width: int) -> None:
     for cell in (-limit + 1, -1, 0, 2, limit - 1):
         end = ends[cell + limit]
         assert table.search(np.array([end >> 448], np.uint64))[1].tolist() == [0]
-        assert settled(end, half, width) > cell
-        assert settled(end - 1, half, width) <= cell
+        assert draw_of_full_number(end, half, width) > cell
+        assert draw_of_full_number(end - 1, half, width) <= cell
 
 
 @pytest.mark.parametrize(("half", "width"), LAWS)
@@ -87,7 +94,7 @@ def test_the_loop_finds_what_the_search_finds(half: list[int], width: int) -> No
     # A tile each, since each has a number for 64 of its draws.
     for i in range(numbers.size):
         place, ordinal = np.zeros(1, np.int32), np.full(1, -1, np.int32)
-        more = np.full(FURTHER, further[i])
+        more = np.full(FURTHER_WORDS, further[i])
         own = totals[i : i + 1]
         if add_searched(words[i : i + 1], place, more, table.ends, table.starts, table.width, own, ordinal):
             left.append(i)

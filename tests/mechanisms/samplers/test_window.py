@@ -18,7 +18,7 @@ def weights_of(law: WindowLaw) -> list[list[int]]:
     outcomes = np.arange(law.levels)
     rows = []
     for position in range(law.steps + 1):
-        levels = law.place(np.full(law.levels, position), outcomes)
+        levels = law.level_of(np.full(law.levels, position), outcomes)
         assert sorted(levels) == list(range(law.levels))
         rows.append([own[outcome] for outcome in np.argsort(levels)])
     return rows
@@ -62,4 +62,4 @@ def test_outcomes_own_their_words() -> None:
     edges = [0, law.high, 2 * law.high, 3 * law.high] + [3 * law.high + k * law.low for k in range(1, 6)]
     assert edges[-1] == 2**64
     words = np.array([edge for pair in itertools.pairwise(edges) for edge in (pair[0], pair[1] - 1)], np.uint64)
-    assert law.place(words).tolist() == [outcome for outcome in range(8) for _ in range(2)]
+    assert law.outcome_of(words).tolist() == [outcome for outcome in range(8) for _ in range(2)]

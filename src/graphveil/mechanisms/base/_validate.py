@@ -1,4 +1,4 @@
-"""Checks of parameters and arrays; what is checked is passed by name, so that every refusal names it.
+"""Checks of parameters and arrays; values are passed by the names that refusals print.
 
 Raw values are never printed: messages end in logs.
 """
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 # The largest dense matrix of reports or estimates (4 GB of 32-bit numbers): of 10^7 people, 100 columns.
 DENSE_LIMIT: Final = 1 << 30
-# The largest that is worked on as a whole, several times in 64 bits (400 MB each).
+# The largest matrix that is processed as a whole, in several copies of 64-bit numbers (400 MB each).
 WORK_LIMIT: Final = 50_000_000
-# The most possible reports that are listed for an audit.
+# Audits list at most this many possible reports.
 MOST_REPORTS: Final = 1_000_000
 # Below this a 64-bit threshold cannot tell a report from a coin toss.
 SMALLEST_EPSILON: Final = 1e-12
@@ -31,12 +31,11 @@ SMALLEST_EPSILON: Final = 1e-12
 LARGEST_COUNT: Final = 2**31 - 1
 
 
-def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
-    """Check a privacy budget. Raises InputError where it is not finite and positive (NaN included), or below 1e-12 a
-    draw.
+def require_epsilon(epsilon: float, *, per: int = 1) -> None:
+    """Refuse an epsilon that is not finite and positive (NaN included), or below 1e-12 a draw, with InputError.
 
     Args:
-        per: number of draws that share it.
+        per: number of draws that share epsilon.
     """
     require_number("(0, inf)", epsilon=epsilon)
     if epsilon / per < SMALLEST_EPSILON:
@@ -46,20 +45,20 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
         )
 
 
-def delta_from(smallest: float, *, delta: float) -> None:
+def require_delta(smallest: float, *, delta: float) -> None:
     """Refuse a delta outside [smallest, 1) with InputError."""
     if not (is_number(delta) and smallest <= delta < 1.0):
         raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
 
 
-def declared_range(*, low: float, high: float) -> None:
+def require_range(*, low: float, high: float) -> None:
     """Refuse a declared range that is not two finite numbers in order, or that overflows, with InputError."""
     # Two finite ends may still be further apart than the largest float, and the width is what noise is scaled to.
     if not (is_number(low) and is_number(high) and low < high and math.isfinite(high - low)):
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
 
-def fits_in_memory(rows: int, columns: int, name: str, *, most: int = DENSE_LIMIT) -> None:
+def require_dense_size(rows: int, columns: int, name: str, *, most: int = DENSE_LIMIT) -> None:
     """Refuse to make a dense matrix [rows, columns] of too many numbers with InputError.
 
     Args:
@@ -74,13 +73,13 @@ def fits_in_memory(rows: int, columns: int, name: str, *, most: int = DENSE_LIMI
         )
 
 
-def enumerable(reports: int) -> None:
+def require_enumerable(reports: int) -> None:
     """Refuse to list more than `MOST_REPORTS` possible reports with InputError."""
     if reports > MOST_REPORTS:
         raise InputError(f"{reports:,} possible reports are too many", allowed=f"at most {MOST_REPORTS:,}")
 
 
-def integers(
+def integer_array(
     values: Tensor | npt.ArrayLike,
     name: str,
     allowed: str,
@@ -89,14 +88,15 @@ def integers(
     count: int | None = None,
     where: str | None = None,
 ) -> npt.NDArray[Any]:
-    """Return an integer array of one dimension, or of `rows` rows, as numpy holds it. Raises InputError for another
-    number of dimensions or rows, or numbers that are no integers.
+    """Return integers as a numpy vector, or as a matrix of `rows` rows. Raises InputError for another number of
+    dimensions or rows, or numbers that are no integers.
 
     Args:
-        name: the array as the refusal calls it, with its verb: "labels are".
-        rows: how many rows a matrix must have; None: a vector is wanted.
+        name: the subject and verb of the refusal: "labels are".
+        allowed: what the refusal names as allowed.
+        rows: how many rows a matrix must have; None: the array must be a vector.
         count: how many numbers a vector must have; None: any number.
-        where: what the refusal names as the place.
+        where: what the refusal names as the source.
     """
     array = values.detach().cpu().numpy() if torch.is_tensor(values) else np.asarray(values)
     shaped = array.ndim == 1 if rows is None else array.ndim == 2 and array.shape[0] == rows

@@ -40,7 +40,7 @@ MOST_CLASSES = 4096
 
 @dataclass(frozen=True)
 class OneHotLaw:
-    """With which probability reports name the true one of `classes` classes (`keep`), and a given other (`flip`)."""
+    """The probability that a report names the true class (`keep`), and any given other class (`flip`)."""
 
     classes: int
     keep: float
@@ -48,13 +48,13 @@ class OneHotLaw:
 
     @property
     def lean(self) -> float:
-        """By how much the true class is named more often than another."""
+        """How much more often the true class is named than another class."""
         return self.keep - self.flip
 
     @property
     def total_variance(self) -> float:
         """The variances of all coordinates of the estimate together; the same whatever the true class is."""
-        # A law that says nothing has no estimate, and must never come out as the least noisy of several.
+        # A law without information has no estimate, and must never be chosen as the least noisy.
         if self.lean <= 0:
             return math.inf
         other = (self.classes - 1) * self.flip * (1 - self.flip)
@@ -66,7 +66,7 @@ class OneHotLaw:
             raise InputError(f"epsilon {rounded_up(epsilon)} is too small for {self.classes} classes")
 
     def estimate(self, named: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
-        """The unbiased estimate of the one-hot classes, float32 [n, c], of which classes each report names [n, c]."""
+        """The unbiased estimate of the one-hot classes, float32 [n, c], from the classes that reports name [n, c]."""
         return ((named - self.flip) / self.lean).astype(np.float32)
 
     def variances(self, true: npt.NDArray[np.int64]) -> FloatArray:
@@ -78,7 +78,7 @@ class OneHotLaw:
 
 
 class CategoryMechanism(ABC, Generic[Reports]):
-    """What randomizes one of `classes` classes at `epsilon` a report: all but the sampler and its reports."""
+    """Randomizes one of `classes` classes at `epsilon` a report; subclasses give the sampler and the reports."""
 
     epsilon: float
     classes: int
@@ -86,7 +86,7 @@ class CategoryMechanism(ABC, Generic[Reports]):
     @property
     @abstractmethod
     def law(self) -> OneHotLaw:
-        """How often a report names the true class, and another."""
+        """With which probabilities a report names the true class and each other class."""
 
     @property
     @abstractmethod
@@ -150,13 +150,13 @@ def open_labels(labels: Labels, classes: int) -> npt.NDArray[np.int64]:
     Args:
         labels: integer classes [n].
     """
-    array = _validate.integers(labels, "labels are", "integers, one for each user")
-    # All labels are looked at before the first draw, and a refusal names the row and not the class, which is private.
-    bad = np.flatnonzero((array < 0) | (array >= classes))
-    if bad.size:
+    array = _validate.integer_array(labels, "labels are", "integers, one for each user")
+    # All labels are checked before the first draw. A refusal names the row and not the class, which is private.
+    outside = np.flatnonzero((array < 0) | (array >= classes))
+    if outside.size:
         raise InputError(
             "the label is not a declared class",
-            where=f"labels, row {int(bad[0])}",
+            where=f"labels, row {int(outside[0])}",
             allowed=f"0 to {classes - 1}",
             remedy="declare the class, or leave users without a label out",
         )

@@ -17,8 +17,8 @@ from graphveil.privacy.statement.unit import (
 )
 from graphveil.runtime.sorted_arrays import distinct
 
-ONCE = assume("reports-once")
-_TAKING_PART = assume("participation-public")
+REPORTS_ONCE = assume("reports-once")
+_PARTICIPATION = assume("participation-public")
 
 
 def feature_guarantee(epsilon: float, delta: float, dimension: int, low: float, high: float) -> Guarantee:
@@ -41,18 +41,18 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
         mode: who reports a relationship: "lower", "both" or "directed".
     """
     ids = assume("users-public", nodes=nodes)
-    # What a relationship costs follows from in how many lists it stands, not from what papers state for one bit.
+    # The price of a relationship depends on how many lists contain it; papers state the price of one bit.
     if mode == "directed":
         return _local(DIRECTED_LINK, epsilon, 0.0, ids, relation="add/remove")
     if mode == "lower":
         return _local(RELATIONSHIP, epsilon, 0.0, ids, assume("lower-id-reports"), relation="add/remove")
-    reporting = assume("both-ends-report", epsilon=rounded_up(epsilon))
+    both_report = assume("both-ends-report", epsilon=rounded_up(epsilon))
     # AND, OR or mean of the two bits cost 2 epsilon alike: each end draws its own noise, and the log-ratios add up.
-    return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, reporting, relation="add/remove")
+    return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, both_report, relation="add/remove")
 
 
-class OfLists:
-    """A mechanism of neighbour lists, whose fields the class that uses this declares."""
+class ListMechanism:
+    """Base of mechanisms of neighbour lists, which declare these fields."""
 
     epsilon: float
     nodes: int
@@ -70,7 +70,7 @@ class OfLists:
 
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
     """The local guarantee of one bit of one list: in an undirected graph a relationship may stand in two lists."""
-    # The unit of papers; a relationship costs `list_guarantee`, twice as much where both ends tell.
+    # The unit of papers. For a relationship see `list_guarantee`: where both ends report it, it costs twice as much.
     return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 
@@ -91,8 +91,8 @@ def pair_guarantee(epsilon: float, domain: PairDomain) -> Guarantee:
     )
 
 
-class OfPairs:
-    """A mechanism of a curator's protected pairs, whose fields the class that uses this declares."""
+class PairMechanism:
+    """Base of mechanisms of a curator's protected pairs, which declare these fields."""
 
     epsilon: float
     domain: PairDomain
@@ -103,7 +103,7 @@ class OfPairs:
         return pair_guarantee(self.epsilon, self.domain)
 
     def _ranks(self, pairs: Pairs) -> Ids:
-        # Each pair once: one edge then changes one cell and one number by 1, which is what noise is calibrated for.
+        # Each pair once: then one edge changes one cell and one count by 1, which noise is calibrated for.
         return distinct(self.domain.rank(pairs).numpy())
 
 
@@ -117,5 +117,5 @@ def _local(
         epsilon=epsilon,
         delta=delta,
         against=SERVER,
-        assumes=(*assumes, ONCE, _TAKING_PART),
+        assumes=(*assumes, REPORTS_ONCE, _PARTICIPATION),
     )

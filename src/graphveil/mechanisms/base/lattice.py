@@ -1,4 +1,5 @@
-"""Values on a public integer grid and noise of whole grid steps: all of Laplace and Gaussian reports but the law.
+"""Values on a public integer grid and noise of whole grid steps: everything about Laplace and Gaussian reports but the
+law of the noise.
 
 Floating-point noise on a floating-point value leaves traces that reveal the value (Mironov, CCS 2012). Here a value is
 rounded at random to one of the two grid points around it, without bias; integer noise is added; the sum is clamped to
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,6 @@ from graphveil.mechanisms.base.reports import LatticeReports, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    pass
 
 Levels = npt.NDArray[np.int64]
 
@@ -81,10 +79,10 @@ class Lattice:
         """
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
-            # Rounding draws words of its own: to round to the nearest point would bias the mean by up to half a step.
+            # Rounding is random: rounding to the nearest grid point would bias the mean by up to half a step.
             below, carry = self.domain.split(rows.block(start, stop), self.steps)
             below += randomness.uint64(below.size).reshape(below.shape) < carry
-            # Integers from here on: Z added to a grid point is a grid point, so low digits show nothing of the value.
+            # Integers from here on: a grid point plus Z is a grid point, so low digits reveal nothing of the value.
             below += self.noise.draw(below.size, randomness).reshape(below.shape)
             # Clamping to a public range looks at the report alone: post-processing.
             levels[start:stop] = np.clip(below, -self.reach, self.steps + self.reach)
@@ -113,19 +111,20 @@ class Lattice:
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
         rows = self.domain.open(values)
-        _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
+        _validate.require_dense_size(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
         _, carry = self.domain.split(rows.block(0, rows.shape[0]), self.steps)
         up = carry.astype(np.float64) / WORDS
         return up * (1 - up) * self.step**2 + self.noise.variance * self.step**2
 
     def every_report(self) -> LatticeReports:
         """Every report that a device can send, one a user. Raises InputError where there are more than a million."""
-        _validate.enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
+        _validate.require_enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
         levels = range(-self.reach, self.steps + self.reach + 1)
         every = list(itertools.product(levels, repeat=self.domain.dimension))
         return LatticeReports(torch.tensor(every, dtype=torch.int32))
 
     def check(self, reports: LatticeReports) -> None:
+        """Refuse reports that no device can send."""
         require_inside(reports.levels, -self.reach, self.steps + self.reach, "a level")
         if reports.levels.shape[1] != self.domain.dimension:
             raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.domain.dimension}")
@@ -138,12 +137,12 @@ class Lattice:
 
 
 class LatticeMechanism(FeatureMechanism[LatticeReports], ABC):
-    """What Laplace and Gaussian reports have in common: all but the distance of the grid points and the noise."""
+    """What Laplace and Gaussian mechanisms share: everything but the grid and the noise."""
 
     @property
     @abstractmethod
     def lattice(self) -> Lattice:
-        """The grid, and the noise on it: of public facts alone."""
+        """The grid and the noise on it, from public facts alone."""
 
     @property
     def step(self) -> float:
@@ -160,7 +159,7 @@ class LatticeMechanism(FeatureMechanism[LatticeReports], ABC):
 
     def open(self, values: Values) -> Rows:
         rows = self.domain.open(values)
-        _validate.fits_in_memory(*rows.shape, "reports")
+        _validate.require_dense_size(*rows.shape, "reports")
         return rows
 
     def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:

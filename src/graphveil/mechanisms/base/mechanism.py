@@ -1,4 +1,4 @@
-"""What every feature mechanism is built for, vectors of d numbers in a declared, public range, and what it offers."""
+"""The base of feature mechanisms, and their domain: vectors of d numbers in a declared, public range."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VectorDomain:
 
     def __post_init__(self) -> None:
         require_whole(1, _validate.LARGEST_COUNT, dimension=self.dimension)
-        _validate.declared_range(low=self.low, high=self.high)
+        _validate.require_range(low=self.low, high=self.high)
 
     @property
     def width(self) -> float:
@@ -51,27 +51,27 @@ class VectorDomain:
         return self.low + self.width / 2  # (low + high) / 2 could overflow
 
     def open(self, values: Values) -> Rows:
-        """A reader for values [n, d], once all of them are known to lie in the range. Raises InputError for another
-        kind or shape of values, or an entry that is NaN or out of range; it is named.
+        """A reader of values [n, d], after a check that all of them lie in the range. Raises InputError for another
+        kind or shape of values, or an entry that is NaN or out of range, whose row and column are named.
         """
         return open_values(values, self.dimension, self.low, self.high)
 
     def open_dense(self, values: Values) -> FloatArray:
-        """All values [n, d] as one dense array, of which the variance is made, whether or not they lie in the range.
-        Raises InputError for another kind or shape of values, or more than 50,000,000 numbers.
+        """All values [n, d] as one dense array, for variances, whether or not they lie in the range. Raises
+        InputError for another kind or shape of values, or more than 50,000,000 numbers.
         """
         rows = open_rows(values, self.dimension)
-        _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
+        _validate.require_dense_size(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
         return rows.block(0, rows.shape[0])
 
     def fractions(self, values: FloatArray) -> FloatArray:
         """Where values lie between low (0) and high (1), in their shape."""
-        # Rounding of the quotient can leave [0, 1] by an ulp even where the value does not leave its range.
+        # Rounding may put the quotient an ulp outside [0, 1] although the value is in its range.
         return np.clip((values - self.low) / self.width, 0.0, 1.0)
 
     def split(self, values: FloatArray, steps: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """How values are rounded at random, without bias, to the grid of `steps` equal steps from low to high.
-        Returns the grid point below each value (0 to steps), and 2^64 times the probability of rounding up.
+        """The parameters of unbiased random rounding to the grid of `steps` equal steps from low to high. Returns the
+        grid point below each value (0 to steps), and 2^64 times the probability of rounding up.
 
         Args:
             values: any shape, in the range.
@@ -96,7 +96,7 @@ Centred: TypeAlias = "npt.NDArray[np.float32] | sparse.csr_matrix"
 
 
 class Reports(Protocol):
-    """What users send, one row a user, that can be stored by name."""
+    """What users send, one row a user, as tensors that can be stored by name."""
 
     def __len__(self) -> int: ...
 
@@ -144,12 +144,12 @@ class FeatureMechanism(ABC, Generic[R]):
         return self.domain.guarantee(self.epsilon)
 
     def open(self, values: Values) -> Rows:
-        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
+        """A reader of values [n, d], after a check that all of them can be reported; raises as `randomize`."""
         return self.domain.open(values)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:
         """What the devices send of values [n, d]: the only place that touches private values. Raises InputError where
-        an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any draw.
+        an entry is NaN, infinite or out of range (its row is named), or memory does not suffice; before any draw.
 
         Args:
             values: dense or sparse rows, every entry in the declared range.
@@ -169,7 +169,7 @@ class FeatureMechanism(ABC, Generic[R]):
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
 
         Args:
-            values: [n, d], what each was made from.
+            values: [n, d], the value behind each report.
         """
         self._check(reports)
         rows = self.open(values)
@@ -204,5 +204,5 @@ class FeatureMechanism(ABC, Generic[R]):
         """Refuse reports that no device can send."""
 
     def _blocks(self, rows: Rows) -> Iterable[tuple[int, int]]:
-        """Consecutive (start, stop) of rows that are worked on at a time."""
+        """Consecutive (start, stop) of the rows that are processed at a time."""
         return blocks(*rows.shape)

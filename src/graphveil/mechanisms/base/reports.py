@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class NamedTensors:
-    """Reports whose fields are all tensors, stored and read back under the fields' names; the first counts users. A
-    class names the type and the number of dimensions of each; InputError for other tensors.
+    """Reports whose fields are all tensors, stored and read back under the fields' names; the first has one row a user.
+    A subclass states type and number of dimensions of each field; other tensors are refused with InputError.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -51,7 +51,7 @@ class MultiBitReports(NamedTensors, indices=("int32", 2), bits=("uint8", 2)):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Types and shapes, where reports enter from the network; what a mechanism can have sent, it checks itself.
+        # Types and shapes only, for reports from the network; each mechanism checks which numbers it can have sent.
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 
@@ -88,7 +88,7 @@ def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
     """Refuse reports that no device can have made: a number outside low..high.
 
     Args:
-        name: one of the numbers, for the message: "a bit".
+        name: what one of the numbers is, for the message: "a bit".
     """
     # Forged numbers would index tables out of range, or count for more than one report does.
     if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
@@ -115,8 +115,9 @@ def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:
     """Refuse tensors under other names than these.
 
     Args:
-        tensors: by name. names: all that there must be, and no others.
+        tensors: by name.
+        names: exactly the names that there must be.
     """
-    # An extra tensor could be the raw value that a device sent along by mistake: it is refused instead of kept.
+    # An extra tensor could be the raw value, sent along by mistake: it is refused, not stored.
     if set(tensors) != set(names):
         raise InputError(f"tensors {sorted(tensors)}", where="reports", allowed=", ".join(names))

@@ -1,4 +1,4 @@
-"""One reader for every form that private values come in; it never makes more than one block of rows dense."""
+"""One reader for every format of private values; it never makes more than one block of rows dense."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.integer[Any]]
 # What `randomize` takes: dense [n, d], or compressed sparse rows.
 Values: TypeAlias = "torch.Tensor | npt.NDArray[Any] | sparse.csr_matrix"
 
-# Numbers worked on at a time: small enough to stay in the cache, large enough to amortise the calls.
+# Numbers processed at a time: few enough to stay in the cache, enough to amortise the calls.
 BLOCK: Final = 1 << 18
 
 
@@ -33,7 +33,7 @@ class Rows(Protocol):
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """What holds them: one dense array, or where rows start, columns and entries."""
+        """The arrays that hold the numbers: one dense array, or row starts, columns and entries."""
 
     def block(self, start: int, stop: int) -> FloatArray:
         """Rows start..stop, dense [stop - start, d]."""
@@ -42,7 +42,7 @@ class Rows(Protocol):
         """The entries of rows start..stop at `columns` [stop - start, m].
 
         Args:
-            columns: integers [stop - start, m], those wanted of each row, ascending.
+            columns: integers [stop - start, m], the columns to read in each row, ascending.
         """
 
     def refuse_outside(self, low: float, high: float) -> None:
@@ -118,11 +118,11 @@ class SparseRows:
         if not keys.size:
             return np.zeros(positions.shape)
         # Stored keys ascend, so that one search tells both whether an entry is stored and where.
-        place = np.minimum(np.searchsorted(keys, positions), keys.size - 1)
-        return np.where(keys[place] == positions, entries[place], 0.0)
+        index = np.minimum(np.searchsorted(keys, positions), keys.size - 1)
+        return np.where(keys[index] == positions, entries[index], 0.0)
 
     def refuse_outside(self, low: float, high: float) -> None:
-        # All entries are looked at before any is encoded: a refusal then says nothing of the rows before it.
+        # All entries are checked before any is encoded: a refusal then reveals nothing of the rows before it.
         for start in range(0, self.entries.size, BLOCK):
             part = self.entries[start : start + BLOCK]
             if not (part.min() >= low and part.max() <= high):
@@ -173,23 +173,23 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
 
 def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
-    """A reader for `values`, once all of them are known to be numbers in [low, high]. Raises InputError as `open_rows`
-    does, and for an entry that is NaN or out of range: its row and column are named, never it.
+    """A reader of `values`, after a check that all of them are numbers in [low, high]. Raises InputError as `open_rows`
+    does, and for an entry that is NaN or out of range: its row and column are named, never the value.
 
     Args:
         low, high: the declared range of every entry, those that are not stored included.
     """
     rows = open_rows(values, dimension)
-    # Before the first draw: an error in the middle would leave some people's budget spent on reports that nobody has.
+    # Before the first draw: a later error would leave budget spent on reports that nobody has.
     rows.refuse_outside(low, high)
     return rows
 
 
 def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`.
+    """Consecutive (start, stop) that cover `rows` rows of `width` numbers, with about `most` numbers each.
 
     Args:
-        most: numbers of a block; a row that is longer makes a block of its own.
+        most: numbers of a block; a longer row makes a block of its own.
     """
     step = max(1, most // max(1, width))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
@@ -209,7 +209,7 @@ def read_rows(values: Values) -> Rows:
 
 
 def _tensor_reader(values: torch.Tensor) -> Rows:
-    # numpy has no such type: the conversion below would fail with an error that says nothing of the values.
+    # numpy has no bfloat16: the conversion below would fail with an error that does not mention the values.
     if values.dtype == torch.bfloat16:
         raise InputError("values are bfloat16", allowed="another real type", remedy="call .float()")
     if values.layout == torch.strided:

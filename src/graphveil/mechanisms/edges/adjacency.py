@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import OfLists, entry_guarantee
+from graphveil.mechanisms.base.guarantees import ListMechanism, entry_guarantee
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import (
     AdjacencyEstimate,
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class BitFlips:
-    """A mechanism that flips bits at `epsilon` each, which is a field of the class that uses this."""
+    """Base of mechanisms that flip each bit at `epsilon`, which they declare as a field."""
 
     epsilon: float
 
     @property
     def threshold(self) -> int:
-        """2^64 p, a whole number: a bit is flipped if a random word lies below."""
+        """2^64 p, a whole number: a bit is flipped where a random word lies below it."""
         return self._law.low
 
     @property
@@ -65,7 +65,7 @@ FALSE_EDGES_WARNING: Final = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdjacencyRR(BitFlips, OfLists):
+class AdjacencyRR(BitFlips, ListMechanism):
     """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64 that
@@ -95,7 +95,7 @@ class AdjacencyRR(BitFlips, OfLists):
     mode: str = "lower"
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
 
     @property
@@ -105,12 +105,12 @@ class AdjacencyRR(BitFlips, OfLists):
 
     @property
     def expected_false(self) -> float:
-        """How many entries of the reports are expected to be false, counted as if nobody knew anybody."""
+        """The expected number of false entries in the reports, computed as if there were no relationship."""
         return self._lists.total * self.flip
 
     @property
     def expected_bytes(self) -> float:
-        """The size of all reports together, counted as if nobody knew anybody."""
+        """The expected size of all reports together, computed as if there were no relationship."""
         return 8.0 * (self.nodes + 1) + 4 * self.expected_false
 
     @property
@@ -143,13 +143,13 @@ class AdjacencyRR(BitFlips, OfLists):
     def evidence(self, reports: EdgeReports) -> PairEvidence:
         """What the reports say about each pair, both reports of it combined by their likelihood."""
         source, target, count = named_pairs(self._lists, reports)
-        most = self._lists.reports_per_unit
-        # Each report that names the pair counts log((1-p)/p) for it, each that does not as much against it.
-        ratio = (2 * count - most).double() * self._log_odds
-        return PairEvidence(self.nodes, source, target, ratio, -most * self._log_odds, self.mode == "directed")
+        full_count = self._lists.reports_per_unit
+        # Each report that names the pair adds log((1-p)/p), and each report that does not subtracts as much.
+        ratio = (2 * count - full_count).double() * self._log_odds
+        return PairEvidence(self.nodes, source, target, ratio, -full_count * self._log_odds, self.mode == "directed")
 
     def estimate(self, reports: EdgeReports) -> AdjacencyEstimate:
-        """The unbiased estimate of the adjacency, (bit - p) / (1 - 2p), averaged where two reports tell.
+        """The unbiased estimate of the adjacency, (bit - p) / (1 - 2p), averaged where two reports cover a pair.
         Undirected: both directions of a pair have the same entry. The diagonal is left out.
         """
         source, target, count = (part.numpy() for part in named_pairs(self._lists, reports))
@@ -162,7 +162,7 @@ class AdjacencyRR(BitFlips, OfLists):
         return AdjacencyEstimate(matrix, -self.flip / self._gap)
 
     def collected(self, reports: EdgeReports) -> Tensor:
-        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
+        """The graph as the server reads it, int64 [2, E]: pairs that either end names, in both directions."""
         return either_end(self._lists, reports)
 
     def log_likelihood(self, reports: EdgeReports, edge_index: EdgeIndex) -> Tensor:
@@ -173,9 +173,8 @@ class AdjacencyRR(BitFlips, OfLists):
         """
         lists = self._lists
         reported, actual, common = lists.overlap(reports, lists.open(edge_index))
-        # All bits that are wrong were flipped, all others not, independently of each other.
-        # Counted and not looked at bit by bit: n bits a user would be n squared in all, and entries that agree on 0 are
-        # nearly all.
+        # All wrong bits were flipped and all other bits were not, independently. They are counted and not visited: n
+        # bits a user would be n squared in all, nearly all of them 0 on both sides.
         wrong = reported + actual - 2 * common
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import OfLists
+from graphveil.mechanisms.base.guarantees import ListMechanism
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
@@ -53,7 +53,7 @@ _REACH: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDegree(OfLists):
+class NoisyDegree(ListMechanism):
     """Adds two-sided geometric noise to the number of relationships in each user's list. Raises InputError where a
     parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
@@ -76,7 +76,7 @@ class NoisyDegree(OfLists):
     mode: str = "lower"
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         NeighbourLists(self.nodes, self.mode)
         if self.nodes + self._reach >= 2**31:
             raise InputError(
@@ -102,7 +102,7 @@ class NoisyDegree(OfLists):
             degrees: integers [n], for each user how many relationships its list holds.
         """
         noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
-        # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
+        # Clamped to ends that every degree can reach: another end would reveal something about the degree.
         lowest, highest = self.ends
         return DegreeReports(torch.from_numpy(np.clip(noisy.numpy(), lowest, highest).astype(np.int32)))
 
@@ -116,7 +116,7 @@ class NoisyDegree(OfLists):
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
         distance = np.abs(levels - self._open(degrees))
-        # Clamping gathers the whole tail in the two end reports, so their probability is a tail and no single mass.
+        # Clamping collects the whole tails in the two end reports: their probability is a tail and no single mass.
         at_end = np.isin(levels, self.ends)
         return torch.from_numpy(np.where(at_end, self._noise.log_tail(distance), self._noise.log_pmf(distance)))
 
@@ -143,8 +143,8 @@ class NoisyDegree(OfLists):
         require_inside(reports.levels, *self.ends, "a degree")
 
     def _open(self, degrees: Degrees) -> Ids:
-        array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
-        # Reports reach a fixed way beyond possible degrees: a larger one would nearly always be clamped, and revealed.
+        array = _validate.integer_array(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
+        # Reports reach a fixed distance beyond possible degrees: a larger degree would nearly always be clamped.
         outside = np.flatnonzero((array < 0) | (array > self._lists.lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"
@@ -153,7 +153,7 @@ class NoisyDegree(OfLists):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DegreePreservingRR(OfLists):
+class DegreePreservingRR(ListMechanism):
     """Each user sends a noisy degree, and of its noisy list about as many entries as that degree says.
 
     Formal guarantees: epsilon for one list, exactly, of which `degree_share` pays for the degree and the rest for the
@@ -179,7 +179,7 @@ class DegreePreservingRR(OfLists):
     degree_share: float = 0.1
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         require_number("[0.01, 0.99]", degree_share=self.degree_share)
         _ = self.degree, self._flips
 
@@ -191,12 +191,13 @@ class DegreePreservingRR(OfLists):
     @property
     def warning(self) -> str | None:
         """What to tell a user before running, or None."""
-        drawn = self._flips.expected_false
-        if drawn <= FALSE_EDGES_WARNING:
+        false_edges = self._flips.expected_false
+        if false_edges <= FALSE_EDGES_WARNING:
             return None
         return (
-            f"epsilon {rounded_up(self._flips.epsilon)} for the lists of {self.nodes:,} users draws about {drawn:,.0f} "
-            f"false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
+            f"epsilon {rounded_up(self._flips.epsilon)} for the lists of {self.nodes:,} users draws about "
+            f"{false_edges:,.0f} false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, "
+            "but each takes time"
         )
 
     def randomize(
@@ -211,18 +212,18 @@ class DegreePreservingRR(OfLists):
         """
         lists = self._lists
         true = lists.open(edge_index)
-        # Only the noisy degree decides how far the list is thinned; the true one is not looked at again.
+        # Only the noisy degree decides how far the list is thinned; the true degree is not read again.
         degrees = self.degree.randomize(self._degrees(true), randomness=randomness, engine=engine)
         thinning = self._thinning(degrees)
         edges = sample_lists(lists, true, self._flips.threshold, randomness, thinning, engine=engine)
         return DegreePreservingReports(degrees, edges)
 
     def thinned(self, degrees: DegreeReports, lists: EdgeReports, *, randomness: Randomness) -> DegreePreservingReports:
-        """What the devices would have sent, made of their noisy degrees and of noisy lists that are not thinned.
-        Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
+        """What the devices would have sent, from their noisy degrees and their noisy lists before thinning. This is
+        post-processing: it reads reports alone, so anybody may do it at no price, and its draws need not be secret.
 
         Args:
-            lists: of the flips before thinning.
+            lists: the noisy lists before thinning.
         """
         users = lists.to_edge_index()[0].numpy()
         stays = randomness.uint64(len(users)) < self._thinning(degrees)[users]
@@ -249,7 +250,7 @@ class DegreePreservingRR(OfLists):
         drop[thinning == 0] = 1.0
         flip, keep = low / WORD, (WORD - low) / WORD
         silent = flip + keep * drop  # a true entry is not sent
-        # xlogy counts 0 log 0 as 0: what cannot happen and did not costs nothing.
+        # xlogy takes 0 log 0 as 0: an event that cannot happen and did not happen adds nothing.
         total = (
             special.xlogy(common, keep * send)
             + special.xlogy(actual - common, silent)
@@ -270,7 +271,7 @@ class DegreePreservingRR(OfLists):
     def _thinning(self, degrees: DegreeReports) -> Thresholds:
         """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
         flip = self._flips.threshold / WORD
-        # Clamped before it is divided: a very negative degree turns the denominator's sign, and would keep everything.
+        # Clamped before the division: a very negative degree would make the denominator negative, and keep every entry.
         target = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
         expected = target * (1 - 2 * flip) + self._lists.lengths * flip
         share = np.divide(target, expected, out=np.zeros_like(target), where=expected > 0)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from graphveil.engine import LOCAL, Block, Engine
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import OfPairs
+from graphveil.mechanisms.base.guarantees import PairMechanism
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, BitFlips
-from graphveil.mechanisms.edges.edge_sampling import flipped, place_blocks
+from graphveil.mechanisms.edges.edge_sampling import noisy_places, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids, PairEstimate
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeRand(BitFlips, OfPairs):
+class EdgeRand(BitFlips, PairMechanism):
     """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
 
     Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
@@ -57,11 +57,11 @@ class EdgeRand(BitFlips, OfPairs):
     domain: PairDomain
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
 
     @property
     def expected_false(self) -> float:
-        """How many false edges are expected, counted as if there were no private edge."""
+        """The expected number of false edges, computed as if there were no private edge."""
         return self.domain.size * self.flip
 
     @property
@@ -122,5 +122,5 @@ class _PairsOfBlock:
         self, block: Block, key: BlockKey, true: Ids, starts: Ids, before: Ids, ids: Ids | None
     ) -> npt.NDArray[np.int32]:
         """Return int32 [2, S], ascending, from the ranks of the private edges and `PairDomain.arrays`."""
-        ranks = flipped(block, true, self.threshold, key.stream())
+        ranks = noisy_places(block, true, self.threshold, key.stream())
         return pairs_of(ranks, starts, before, ids).astype(np.int32)

@@ -1,9 +1,8 @@
 """Randomized response on rows of bits that are nearly all zero, without visiting the zeros.
 
-The places where a fresh bit would say 1 although nothing is there are independent coins of one public
-probability; the distances between them are geometric variables, drawn exactly. Places that do hold a
-relationship are taken out again and decided by a draw of their own. The law is that of one coin for each place;
-time and memory are those of what comes out.
+The places whose bit is flipped from 0 to 1 are independent events of one public probability; the distances between
+them are geometric variables, drawn exactly. Places that hold a relationship are removed again and decided by draws of
+their own. The law is that of one coin for each place; time and memory are proportional to the output.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from graphveil.runtime.sorted_arrays import contains
 
 Thresholds = npt.NDArray[np.uint64]
 
-#: Of one block, whose output is to stay in a core's cache: places that come out, or people where fewer of those do.
+#: Size of a block, whose output should fit a core's cache: places in its output, or people where these give fewer.
 FALSE_PLACES: Final = 1 << 17
 PEOPLE: Final = 1 << 13
 
 
 @dataclass(frozen=True)
 class _ListsOfBlock:
-    """The part of the noisy lists that lies in a block of places: what an engine does, from the block's own key."""
+    """The task that an engine runs on a block of places: their part of the noisy lists, from the block's own key."""
 
     lists: NeighbourLists
     low: int
@@ -42,9 +41,9 @@ class _ListsOfBlock:
     def __call__(
         self, block: Block, key: BlockKey, true: Ids, starts: Ids, thinning: Thresholds | None
     ) -> tuple[int, Ids, npt.NDArray[np.int32]]:
-        """Return the first user who sends, how many that one and each after it send, and whom they name."""
+        """Return the first user with an entry, the number of entries of each user from there on, and whom they name."""
         stream = key.stream()
-        places = flipped(block, true, self.low, stream)
+        places = noisy_places(block, true, self.low, stream)
         users = owners(places, starts)
         # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
         if thinning is not None:
@@ -68,7 +67,7 @@ def sample_lists(
     Args:
         true: the places that hold a relationship, ascending.
         low: a bit is flipped with probability low / 2^64.
-        thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
+        thinning: uint64 [n]; a noisy bit that is 1 is sent with probability thinning / 2^64 of its list; None: always.
     """
     blocks = place_blocks(lists.total, lists.total * (low / WORD), lists.nodes)
     shared = engine.put(true, lists.starts, thinning)
@@ -82,17 +81,17 @@ def sample_lists(
 
 
 def place_blocks(places: int, expected: float, people: int) -> Blocks:
-    """Places 0..places-1 in blocks: about 2^17 that come out each, or those of 2^13 people; by public facts alone.
+    """Places 0..places-1 in blocks of about 2^17 expected outputs or 2^13 people each, from public facts alone.
 
     Args:
-        expected: how many of them are to come out, as far as is public.
-        people: whose places they are.
+        expected: how many places the output is expected to hold, as far as is public.
+        people: how many people the places belong to.
     """
     number = max(1, math.ceil(expected / FALSE_PLACES), math.ceil(people / PEOPLE))
     return Blocks(places, max(1, -(-places // number)))
 
 
-def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
+def noisy_places(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
     """The places of a block whose noisy bit says 1, ascending.
 
     Args:
@@ -100,11 +99,11 @@ def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
         low: a bit is flipped with probability low / 2^64.
     """
     own = true[slice(*np.searchsorted(true, (block.start, block.stop)))]
-    # In the order of the places: any other order would tell surviving entries from made ones.
-    parts = [own[survives(len(own), low, randomness)]]
+    # In the order of the places: any other order would distinguish true entries from false ones.
+    parts = [own[draw_unflipped(len(own), low, randomness)]]
     for *_, false in false_places(block.stop - block.start, low, randomness):
         false = false + block.start
-        # Places that hold a relationship had a draw above: left in, they would stay with more than 1 - p.
+        # Places that hold a relationship were drawn above: a second draw would keep them with more than 1 - p.
         parts.append(false[~contains(own, false)])
     return np.sort(np.concatenate(parts))
 
@@ -125,7 +124,7 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
 def bernoulli_places(
     total: int, gaps: Geometric, chance: float, randomness: Randomness
 ) -> Iterator[tuple[int, int, Ids]]:
-    """The successes of independent trials, found by skipping the failures between them.
+    """The successes of independent trials, by skipping the failures between them.
     Source: V. Batagelj, U. Brandes, "Efficient Generation of Large Random Networks", Physical Review E 71, 2005.
 
     Args:
@@ -138,21 +137,21 @@ def bernoulli_places(
     first = 0
     while first < total:
         expected = (total - first) * chance
-        # Nearly always all gaps that are needed, at most a block.
+        # Nearly always enough gaps; at most a block of them.
         count = min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)
         drawn = gaps.draw(count, randomness)
-        # A gap reaches at most to the end, so the first place behind it cannot overflow; those after it may.
+        # A gap is at most `total`, so the first place beyond the end cannot overflow; those after it may.
         places = first + np.cumsum(drawn + 1) - 1
-        behind = int(np.argmax(places >= total))
-        if places[behind] >= total:
-            yield first, total, places[:behind]
+        first_beyond = int(np.argmax(places >= total))
+        if places[first_beyond] >= total:
+            yield first, total, places[:first_beyond]
             return
         yield first, int(places[-1]) + 1, places
         first = int(places[-1]) + 1
 
 
-def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
-    """For each bit that is 1 whether it still is after randomized response. Returns bool [count].
+def draw_unflipped(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
+    """For each of `count` bits whether randomized response leaves it as it is. Returns bool [count].
 
     Args:
         low: a bit is flipped with probability low / 2^64.

@@ -1,4 +1,4 @@
-"""A noisy number of edges, put where noisy cells are largest (LapGraph), in the time of the edges.
+"""A noisy number of edges, placed where noisy cells are largest (LapGraph), in time proportional to the edges.
 
 How likely a set of cells is to be the k largest is one integral over where the k-th largest lies. With a number u in
 [0, 1) that ranks equal cells at random, a cell's place is its level + u. A set is the largest if its lowest place t
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import OfPairs
+from graphveil.mechanisms.base.guarantees import PairMechanism
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import PairEstimate
@@ -42,15 +42,15 @@ from graphveil.runtime.sorted_arrays import contains
 if TYPE_CHECKING:
     from torch import Tensor
 
-# What is below e^-50 of the largest is left out; the first factor and the parts' widths may make up for another e^50.
-_DROP: Final = 50.0
+# Levels below e^-50 of the largest are left out; the first factor and the width of a level may add another e^50.
+_NEGLIGIBLE: Final = 50.0
 _HALVINGS: Final = 45
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The cells that hold the same: `largest` of them are among the largest, `rest` are not."""
+    """The cells that hold the same value: `largest` of them are among the largest, `rest` are not."""
 
     largest: int
     rest: int
@@ -61,23 +61,23 @@ class Side:
     def log_product(self, u: FloatArray) -> FloatArray:
         """log S^a F^b at u [levels, ...]."""
         upper, lower = self._tails(u)
-        result: FloatArray = self.largest * _log(upper, lower) + self.rest * _log(lower, upper)
+        result: FloatArray = self.largest * _log_probability(upper, lower) + self.rest * _log_probability(lower, upper)
         return result
 
     def slope(self, u: FloatArray) -> FloatArray:
         upper, lower = self._tails(u)
-        return _tall(self.mass, u) * (self.rest / lower - self.largest / upper)
+        return _broadcast(self.mass, u) * (self.rest / lower - self.largest / upper)
 
     def rate(self, u: FloatArray) -> FloatArray:
         """a f / S."""
-        return self.largest * _tall(self.mass, u) / self._tails(u)[0]
+        return self.largest * _broadcast(self.mass, u) / self._tails(u)[0]
 
     def at(self, near: npt.NDArray[np.bool_]) -> Side:
         return Side(self.largest, self.rest, self.mass[near], self.above[near], self.below[near])
 
     def _tails(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mass = _tall(self.mass, u)
-        return _tall(self.above, u) + mass * (1 - u), _tall(self.below, u) + mass * u
+        mass = _broadcast(self.mass, u)
+        return _broadcast(self.above, u) + mass * (1 - u), _broadcast(self.below, u) + mass * u
 
 
 @lru_cache(maxsize=4096)
@@ -91,8 +91,8 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
     # With nothing on one side there is one set only, and it has probability 1.
     if not (sum(largest) and sum(rest)):
         return 0.0
-    # Beyond this the largest of all cells lies with probability below e^-60: those levels add nothing.
-    reach = math.ceil((math.log(sum(largest) + sum(rest)) + _DROP + 10) / noise.rate) + 2
+    # The largest of all cells lies beyond this with probability below e^-60: such levels add nothing.
+    reach = math.ceil((math.log(sum(largest) + sum(rest)) + _NEGLIGIBLE + 10) / noise.rate) + 2
     levels = np.arange(-reach, reach + 1)
     sides = [_side(a, b, levels - value, noise) for value, (a, b) in enumerate(zip(largest, rest, strict=True))]
     # Where the product is largest on each level: its logarithm is concave, so by bisection of the slope. 45 halvings
@@ -102,18 +102,18 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
         middle = (peak + high) / 2
         rises = sides[0].slope(middle) + sides[1].slope(middle) > 0
         peak, high = np.where(rises, middle, peak), np.where(rises, high, middle)
-    near = _product(sides, peak) > _product(sides, peak).max() - 2 * _DROP
+    near = _product(sides, peak) > _product(sides, peak).max() - 2 * _NEGLIGIBLE
     sides, peak = [side.at(near) for side in sides], peak[near]
     # Cut at the peak: on either side of it the product is monotone, and 64 nodes are enough.
     parts = [
         _integral(sides, *sorted_ends)
-        for sorted_ends in ((_edge(sides, peak, 0.0), peak), (peak, _edge(sides, peak, 1.0)))
+        for sorted_ends in ((_negligible_from(sides, peak, 0.0), peak), (peak, _negligible_from(sides, peak, 1.0)))
     ]
     return float(special.logsumexp(np.concatenate(parts)))
 
 
 def _side(largest: int, rest: int, levels: npt.NDArray[np.int64], noise: TwoSided) -> Side:
-    """The cells whose noise is at `levels` when they are at each level."""
+    """The cells that hold one value, given the noise `levels` at which they reach each level."""
     mass, above, below = (
         np.exp(part) for part in (noise.log_pmf(levels), noise.log_tail(levels + 1), noise.log_tail(1 - levels))
     )
@@ -124,13 +124,13 @@ def _product(sides: list[Side], u: FloatArray) -> FloatArray:
     return sides[0].log_product(u) + sides[1].log_product(u)
 
 
-def _edge(sides: list[Side], peak: FloatArray, end: float) -> FloatArray:
+def _negligible_from(sides: list[Side], peak: FloatArray, end: float) -> FloatArray:
     """The last point from the peak towards the end at which the product is not negligible."""
-    inside, outside, least = peak, np.full_like(peak, end), _product(sides, peak) - _DROP
+    inside, outside, least = peak, np.full_like(peak, end), _product(sides, peak) - _NEGLIGIBLE
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
-        counts = _product(sides, middle) > least
-        inside, outside = np.where(counts, middle, inside), np.where(counts, outside, middle)
+        relevant = _product(sides, middle) > least
+        inside, outside = np.where(relevant, middle, inside), np.where(relevant, outside, middle)
     return outside
 
 
@@ -144,24 +144,24 @@ def _integral(sides: list[Side], start: FloatArray, stop: FloatArray) -> FloatAr
     return result
 
 
-def _log(part: FloatArray, rest: FloatArray) -> FloatArray:
-    """The logarithm of a probability, from the smaller of it and what is left."""
-    # Near 1 it is taken of what is missing: 1 - 1e-20 is 1 in floating point, and millions of cells multiply it.
+def _log_probability(part: FloatArray, rest: FloatArray) -> FloatArray:
+    """The logarithm of a probability, from the smaller of `part` and its complement `rest`."""
+    # Near 1 from the complement: 1 - 1e-20 is 1 in floating point, and the exponents are in the millions.
     result: FloatArray = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(part))
     return result
 
 
-def _tall(levels: FloatArray, u: FloatArray) -> FloatArray:
-    """Numbers by level, to be combined with u [levels, ...]."""
+def _broadcast(levels: FloatArray, u: FloatArray) -> FloatArray:
+    """Numbers by level, in a shape that broadcasts against u [levels, ...]."""
     return levels if u.ndim == 1 else levels[:, None]
 
 
-# From here on a noisy level would not fit into 64 bits.
-_SMALLEST: float = 1e-9
+# Below this part of epsilon a noisy level would not fit into 64 bits.
+_SMALLEST_PART: float = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class LapGraph(OfPairs):
+class LapGraph(PairMechanism):
     """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest. With e1 =
     count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is possible, says how
     many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2. Raises InputError
@@ -188,13 +188,13 @@ class LapGraph(OfPairs):
     count_share: float = 0.01
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         share = self.count_share
         require_number("(0, 1)", count_share=share)
-        if min(share, 1 - share) * self.epsilon < _SMALLEST:
+        if min(share, 1 - share) * self.epsilon < _SMALLEST_PART:
             raise InputError(
                 f"epsilon {rounded_up(self.epsilon)} with count_share {share:g} leaves too little for one part",
-                allowed=f"at least {_SMALLEST:g} each",
+                allowed=f"at least {_SMALLEST_PART:g} each",
             )
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
@@ -235,7 +235,7 @@ class LapGraph(OfPairs):
         count = 0.0
         if size:
             noise, distance = self._count_noise, np.array([abs(len(reported) - len(true))])
-            # Cut at both ends: these two numbers stand for all noise beyond them.
+            # Clamped at both ends, which collect all noise beyond them.
             at_end = len(reported) in (0, size)
             count = float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
         return torch.tensor(count + cells, dtype=torch.float64)

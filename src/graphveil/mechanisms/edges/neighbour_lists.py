@@ -1,7 +1,7 @@
-"""Which pairs each user answers for, as one row of public places; what users send about them, and what that says.
+"""The pairs that each user reports, as one row of public places; the reports, and the estimates from them.
 
-A list of relationships is a row of bits, one for each other user. Laid end to end the rows form one row of places
-that holds no secret: the number of places and who owns which follow from the number of users and the mode alone.
+A list of relationships is a row of bits, one for each other user. End to end these rows form one row of places, which
+holds no secret: how many places there are and whose they are follows from the number of users and the mode alone.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ class EdgeReports(NamedTensors, starts=("int64", 1), columns=("int32", 1)):
     def __post_init__(self) -> None:
         super().__post_init__()
         starts, columns = self.starts.numpy(), self.columns.numpy()
-        # Lists that overlap or leave ids out would let one user speak for another.
-        whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(columns)
-        if not whole or (starts[1:] < starts[:-1]).any():
+        # With lists that overlap or leave ids out one user could report for another.
+        complete = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(columns)
+        if not complete or (starts[1:] < starts[:-1]).any():
             raise InputError(
                 f"starts do not divide {len(columns)} ids", where="reports", allowed="0 to that, ascending"
             )
-        # Ids may fall only where a new list begins: named twice, a pair would count twice.
-        down = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
-        if not contains(starts, down).all():
+        # Ids ascend within a list: a pair that is named twice would count twice.
+        not_rising = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
+        if not contains(starts, not_rising).all():
             raise InputError("a list names its ids out of order or twice", where="reports", allowed="ascending")
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def to_edge_index(self) -> Tensor:
-        """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
+        """The entries as int64 [2, R], sorted: row 0 the user who reports, row 1 the user who is named."""
         users = torch.repeat_interleave(torch.arange(len(self)), self.starts.diff())
         return torch.stack([users, self.columns.long()])
 
@@ -92,7 +92,7 @@ class DegreePreservingReports:
         return cls(DegreeReports(tensors["levels"]), EdgeReports(tensors["starts"], tensors["columns"]))
 
     def to_edge_index(self) -> Tensor:
-        """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
+        """The entries as int64 [2, R], sorted: row 0 the user who reports, row 1 the user who is named."""
         return self.edges.to_edge_index()
 
 
@@ -104,8 +104,8 @@ EdgeIndex: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """The places of `nodes` users in one of `MODES`. lower: user i answers for the pairs {i, j} with j > i only; both:
-    for all pairs {i, j}, so each pair has two places; directed: for all links from i to j.
+    """The places of `nodes` users in one of `MODES`. lower: user i reports the pairs {i, j} with j > i only; both: all
+    pairs {i, j}, so each pair has two places; directed: all links from i to j.
     """
 
     nodes: int
@@ -117,13 +117,13 @@ class NeighbourLists:
 
     @property
     def total(self) -> int:
-        """All places together."""
+        """The number of all places."""
         square = self.nodes * (self.nodes - 1)
         return square // 2 if self.mode == "lower" else square
 
     @property
     def reports_per_unit(self) -> int:
-        """In how many lists one relationship, or one directed link, stands."""
+        """How many lists contain one relationship, or one directed link."""
         return 2 if self.mode == "both" else 1
 
     @property
@@ -153,7 +153,7 @@ class NeighbourLists:
         return users * (self.nodes - 1) + named - (named > users)
 
     def named(self, places: Ids, users: Ids) -> Ids:
-        """Whom each place stands for, given the user it belongs to."""
+        """The user that each place names, given the user that it belongs to."""
         if self.mode == "lower":
             return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
         slots = places - users * (self.nodes - 1)
@@ -168,10 +168,10 @@ class NeighbourLists:
         users, named = self._read(edge_index)
         if self.mode == "directed":
             return distinct(self.places(users, named))
-        up = users < named
-        lower, mirrored = NeighbourLists(self.nodes, "lower"), ~up
-        pairs = distinct(lower.places(users[up], named[up]))
-        # Refused and not mended: adding the missing direction would decide for a user that a relationship exists.
+        ascending = users < named
+        lower, mirrored = NeighbourLists(self.nodes, "lower"), ~ascending
+        pairs = distinct(lower.places(users[ascending], named[ascending]))
+        # Refused, not repaired: adding the missing direction would assert a relationship that the user did not report.
         if not np.array_equal(pairs, distinct(lower.places(named[mirrored], users[mirrored]))):
             raise InputError(
                 "a relationship is listed in one direction only",
@@ -186,7 +186,7 @@ class NeighbourLists:
         if len(reports) != self.nodes:
             raise InputError(f"reports of {len(reports)} users", allowed=f"{self.nodes}, the mechanism's nodes")
         users, named = reports.to_edge_index().numpy()
-        # A report about a pair of somebody else would be counted beside the owner's, and weigh twice.
+        # A report on another user's pair would count beside that user's report, so the pair would weigh twice.
         least = users + 1 if self.mode == "lower" else 0
         if not ((named >= least) & (named < self.nodes) & (named != users)).all():
             raise InputError("a report names a pair that its user does not report", where="reports")
@@ -197,7 +197,7 @@ class NeighbourLists:
         return self.places(*self.check(reports))
 
     def overlap(self, reports: EdgeReports, true: Ids) -> tuple[Ids, Ids, Ids]:
-        """For each user how many entries were sent, are true, and both: three int64 [n].
+        """For each user the number of entries that were sent, that are true, and that are both: three int64 [n].
 
         Args:
             true: the places that hold a relationship, ascending.
@@ -210,12 +210,12 @@ class NeighbourLists:
         return count(reported), count(true), count(true[contains(reported, true)])
 
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
-        array = _validate.integers(edge_index, "edge_index is", "integers, two rows", rows=2)
+        array = _validate.integer_array(edge_index, "edge_index is", "integers, two rows", rows=2)
         outside = np.flatnonzero(((array < 0) | (array >= self.nodes)).any(axis=0))
         if outside.size:
             where = f"edge_index, column {int(outside[0])}"
             raise InputError("an id is not a declared user", where=where, allowed=f"0 to {self.nodes - 1}")
-        # The diagonal has no place in any list; taken on silently it would be the bit of another pair.
+        # The diagonal has no place in any list; read as a place it would be the bit of another pair.
         loops = np.flatnonzero(array[0] == array[1])
         if loops.size:
             where = f"edge_index, column {int(loops[0])}"
@@ -225,15 +225,15 @@ class NeighbourLists:
 
 
 def owners(places: Ids, starts: Ids) -> Ids:
-    """The user that each place belongs to; `places` ascending, `starts` those of the lists. Returns int64 [m].
+    """The user that each place belongs to, int64 [m].
 
     Args:
-        places: int64 [m].
+        places: int64 [m], ascending.
         starts: int64 [n + 1], where each list begins, and the end.
     """
     if not places.size:
         return np.zeros(0, np.int64)
-    # Only the lists between first and last place: callers come block by block, and all starts would be n a block.
+    # Only the lists from the first to the last place: callers come block by block, and each would search n starts.
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
     ends = np.searchsorted(places, starts[first : last + 2])
     return np.repeat(np.arange(first, last + 1), np.diff(ends))
@@ -269,8 +269,8 @@ class PairEvidence:
 
     def to_edge_index(self) -> Tensor:
         """The named pairs as int64 [2, S], or [2, 2S] when undirected: columns e and S + e are one pair."""
-        forth = torch.stack([self.source, self.target])
-        return forth if self.directed else torch.cat([forth, forth.flip(0)], dim=1)
+        edges = torch.stack([self.source, self.target])
+        return edges if self.directed else torch.cat([edges, edges.flip(0)], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +311,10 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
     if lists.mode != "both":
         # Each pair has one place in these modes, so no other report can name it.
         return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
-    # Both ends may name a pair: count it once, under the place of its lower end.
+    # Both ends may name a pair: it is counted once, at the place of its lower end.
     lower = NeighbourLists(lists.nodes, "lower")
     places = np.sort(lower.places(np.minimum(users, named), np.maximum(users, named)))
-    # Places of one pair stand together once sorted: where a new one begins, the last one's reports are counted.
+    # After sorting, equal places are adjacent: the distance between two starts is the number of reports.
     first = np.flatnonzero(np.diff(places, prepend=-1))
     low = owners(places[first], lower.starts)
     high = lower.named(places[first], low)
@@ -330,6 +330,6 @@ def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
         return torch.stack([source, target])
     places = NeighbourLists(lists.nodes, "both")
     links = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
-    # In the order of places: the column of an edge must not tell which end named it.
+    # In the order of places: the position of an edge must not reveal which end named it.
     order = np.argsort(places.places(links[0], links[1]), kind="stable")
     return torch.from_numpy(links[:, order])

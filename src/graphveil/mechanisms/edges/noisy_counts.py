@@ -21,7 +21,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.engine.contract import VALUES
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import OfPairs
+from graphveil.mechanisms.base.guarantees import PairMechanism
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
-# Room for noise of up to 2^60 without an overflow, which would turn the sign and show how large the count was.
-_LARGEST: Final = 1 << 62
+# Leaves room for noise of up to 2^60: an overflow would change the sign and reveal how large the count was.
+_LARGEST_COUNT: Final = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class NoisyCounts:
 
     Formal guarantees: epsilon for one private edge, if every private edge is counted in at most one of the counts: one
     edge more or less then changes one count by 1. Noise is not bounded and not clamped, so every vector of whole
-    numbers is possible for every graph (beyond 2^60, that is with probability e^-(2^60 epsilon), all is one number);
+    numbers is possible for every graph (noise beyond 2^60, of probability e^-(2^60 epsilon), is drawn as 2^60);
     estimates are unbiased.
 
     >>> import torch
@@ -59,7 +59,7 @@ class NoisyCounts:
     epsilon: float
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -93,9 +93,9 @@ class NoisyCounts:
         """
         # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
-        # Not clamped at 0: sums would be biased upwards, and whoever wants the clamp can apply it to the release.
+        # Not clamped at 0, which would bias sums upwards; readers of the release can clamp it themselves.
         blocks = Blocks(len(true), VALUES)
-        # One block has nothing to be kept apart from.
+        # A single block needs no key of its own.
         if len(blocks) <= 1:
             return torch.from_numpy(true + self._noise.draw(len(true), randomness))
         keys = BlockNoise(randomness).keys(len(blocks))
@@ -104,11 +104,11 @@ class NoisyCounts:
 
     def estimate(self, noisy: Counts) -> Tensor:
         """The unbiased estimate of the counts, float64 [k]: the noisy counts themselves."""
-        return torch.from_numpy(_open(noisy, -_LARGEST).astype(np.float64))
+        return torch.from_numpy(_open(noisy, -_LARGEST_COUNT).astype(np.float64))
 
     def log_likelihood(self, noisy: Counts, counts: Counts) -> Tensor:
         """log Pr[noisy count | count] of each, float64 [k]."""
-        reported, true = _open(noisy, -_LARGEST), _open(counts, 0)
+        reported, true = _open(noisy, -_LARGEST_COUNT), _open(counts, 0)
         require_pairs(len(reported), len(true))
         return torch.from_numpy(self._noise.log_pmf(reported - true))
 
@@ -128,20 +128,20 @@ class _NoisyBlock:
 
 
 def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:
-    array = _validate.integers(counts, "counts are", "integers, one row")
-    outside = np.flatnonzero((array < least) | (array > _LARGEST))
+    array = _validate.integer_array(counts, "counts are", "integers, one row")
+    outside = np.flatnonzero((array < least) | (array > _LARGEST_COUNT))
     if outside.size:
         problem = "the count is negative or too large" if not least else "the number is no noisy count"
         raise InputError(problem, where=f"counts, row {int(outside[0])}", allowed=f"{least} to 2^62")
     return array.astype(np.int64)
 
 
-#: The counts that one private edge stands in: one of each of its ends.
-PLACES: Final = 2
+#: How many counts one private edge enters: one of each of its ends.
+COUNTS_PER_EDGE: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClassCounts(OfPairs):
+class ClassCounts(PairMechanism):
     """Counts everybody's private neighbours by public group, and adds noise to each count. Raises InputError where
     epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
@@ -150,7 +150,7 @@ class ClassCounts(OfPairs):
 
     Args:
         epsilon: finite and positive, for one private edge.
-        domain: the protected pairs; nodes that are no private ones have rows of zeros.
+        domain: the protected pairs; all nodes that are not private have rows of zeros.
         groups: int64 [n], everybody's group in 0..classes-1; PUBLIC.
 
     >>> import torch
@@ -168,9 +168,9 @@ class ClassCounts(OfPairs):
     classes: int
 
     def __post_init__(self) -> None:
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         require_whole(1, _validate.LARGEST_COUNT, classes=self.classes)
-        groups = _validate.integers(self.groups, "groups are", "integers, one row")
+        groups = _validate.integer_array(self.groups, "groups are", "integers, one row")
         if len(groups) != self.domain.nodes:
             raise InputError(f"{len(groups)} groups", where="groups", allowed=f"one for each of {self.domain.nodes}")
         if len(groups) and not (groups.min() >= 0 and groups.max() < self.classes):
@@ -189,13 +189,13 @@ class ClassCounts(OfPairs):
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
         """
         counts, rows = self.count(pairs, engine=engine), self.domain.ids
-        # Others have no private edge, which is public: noise in their rows would hide nothing.
+        # The rest have no private edge, which is public: noise in their rows would hide nothing.
         noisy = self._noise.randomize(counts[rows].reshape(-1), randomness=randomness, engine=engine)
         counts[rows] = noisy.numpy().reshape(len(rows), self.classes)
         return torch.from_numpy(counts)
 
     def count(self, pairs: Pairs, *, engine: Engine = LOCAL) -> npt.NDArray[np.int64]:
-        """The true counts, int64 [n, classes]: for whoever adds the noise, and never to be published."""
+        """The true counts, int64 [n, classes]; private until noise is added."""
         self.domain.require(pairs)
         low, high = np.asarray(pairs)
         # Each pair once: an edge listed twice would move its counts by more than the noise is calibrated for.
@@ -248,5 +248,5 @@ class _CountsOfBlock:
 
 
 def count_noise(epsilon: float) -> NoisyCounts:
-    """Return what adds the noise to each count, where an edge may cost `epsilon`."""
-    return NoisyCounts(epsilon=epsilon / PLACES)
+    """Return the mechanism for each count where an edge costs `epsilon`."""
+    return NoisyCounts(epsilon=epsilon / COUNTS_PER_EDGE)

@@ -1,10 +1,10 @@
 """The k largest of very many noisy cells, nearly all of them noise alone, without visiting the cells that stay low.
 
 A cell holds 1 or 0 plus two-sided geometric noise; equal cells are ranked at random. Cells that hold 1 are drawn one by
-one. Of those that hold 0 only the ones above a public threshold are found, by geometric gaps: the threshold is a level
-and a part of that level, so low that about k cells pass. Cells that pass are drawn from the law above the threshold. If
-too few pass, all that did are among the largest, and the rest is found below, down to a lower threshold. The law is
-that of sorting all.
+one. Of those that hold 0 only the cells above a public threshold are visited, by geometric gaps: the threshold is a
+level and a part of that level, so low that about k cells pass. Cells that pass are drawn from the law above the
+threshold. If too few pass, all of these are among the largest, and the search goes on down to a lower threshold. The
+law is that of sorting all cells.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.samplers.geometric import DEEP, TwoSided, bernoulli, bernoulli_of, geometric_by_ratio
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
-# So many cells more than wanted are to pass, in deviations of their number and on top.
+# The margin of cells that should pass beyond those wanted: in deviations of their number, and in cells.
 MARGIN: Final = (5.0, 8.0)
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Cells above `level` pass, and those at it with probability `part`; `everything` passes the lowest threshold."""
+    """Cells above `level` pass, and cells at it with probability `part`; with `everything` all cells pass."""
 
     level: int
     part: Decimal
@@ -39,7 +39,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of noise, and the threshold that those still in the game have not passed before; None: there was none."""
+    """Cells of noise that have not passed the threshold `passed` of an earlier round; None: this is the first round."""
 
     noise: TwoSided
     passed: Threshold | None
@@ -112,7 +112,7 @@ def noisy_top_k(
         blocks: of all cells, those that hold 0 included; public.
         count: 0 to the number of cells; public.
     """
-    # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
+    # Thresholds assume as many cells of 1 as are wanted, which is public: up to noise there are as many.
     cells, target, assumed = Cells(noise, None), float(count), count
     keys, shared = BlockNoise(randomness), engine.put(true)
     selected, rests, number = [np.zeros(0, np.int64)], list[_Rest | None]([None] * len(blocks)), 0
@@ -120,12 +120,12 @@ def noisy_top_k(
         # Five deviations more than wanted: a second round, which costs another search below, is then rare.
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
         threshold, number = threshold_for(target, blocks.rows, assumed, noise), number + 1
-        own = zip(keys.keys(len(blocks), number), rests, strict=True)
-        results = engine.map_blocks(_CellsOfBlock(cells, threshold), blocks, shared, own)
-        above, heights, rests = map(list, zip(*results, strict=True))
-        places = np.concatenate(above)
+        keys_and_rests = zip(keys.keys(len(blocks), number), rests, strict=True)
+        results = engine.map_blocks(_CellsOfBlock(cells, threshold), blocks, shared, keys_and_rests)
+        passed, levels, rests = map(list, zip(*results, strict=True))
+        places = np.concatenate(passed)
         # Enough passed: the largest are among them. Too few: all of them are, and the rest lies below the threshold.
-        chosen = places[top_k(np.concatenate(heights), min(count, len(places)), randomness)]
+        chosen = places[top_k(np.concatenate(levels), min(count, len(places)), randomness)]
         selected.append(chosen)
         count -= len(chosen)
         cells = Cells(noise, threshold)
@@ -134,7 +134,7 @@ def noisy_top_k(
 
 @dataclass(frozen=True)
 class _Rest:
-    """What a round leaves of a block: the edges that did not pass, their values, and the zeros that did."""
+    """What a round leaves of a block: the cells of 1 that did not pass, their levels, the cells of 0 that passed."""
 
     edges: Ids
     values: Levels
@@ -143,33 +143,35 @@ class _Rest:
 
 @dataclass(frozen=True)
 class _CellsOfBlock:
-    """The cells of a block of places that pass a threshold: what an engine does, from the block's own key."""
+    """The task that an engine runs on a block: which cells pass a threshold, from the block's own key."""
 
     cells: Cells
     threshold: Threshold
 
-    def __call__(self, block: Block, own: tuple[BlockKey, _Rest | None], true: Ids) -> tuple[Ids, Levels, _Rest]:
+    def __call__(
+        self, block: Block, key_and_rest: tuple[BlockKey, _Rest | None], true: Ids
+    ) -> tuple[Ids, Levels, _Rest]:
         """Return the places of those that pass, their levels, and what is left for a later round."""
-        (key, rest), stop = own, block.stop - block.start
+        (key, rest), stop = key_and_rest, block.stop - block.start
         stream, edges = key.stream(), true[slice(*np.searchsorted(true, (block.start, block.stop)))] - block.start
         if rest is None:
             rest = _Rest(edges, 1 + self.cells.noise.draw(len(edges), stream), edges[:0])
-        # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
-        seen = np.sort(np.concatenate([edges, rest.zeros])) if rest.zeros.size else edges
-        # The zeros that pass, numbered without those in `seen`, which hold 1 or are out of the game.
-        if stop == len(seen) or self.threshold.everything:
-            numbers = np.arange(stop - len(seen))
+        # Cells that passed are excluded; all others are drawn anew, given that they did not pass.
+        excluded = np.sort(np.concatenate([edges, rest.zeros])) if rest.zeros.size else edges
+        # The cells of 0 that pass, numbered without the cells in `excluded`, which hold 1 or have passed.
+        if stop == len(excluded) or self.threshold.everything:
+            numbers = np.arange(stop - len(excluded))
         else:
             with localcontext(DEEP):
                 chance = self.cells.chance(self.threshold)
-                gaps = geometric_by_ratio(1 - chance, stop - len(seen))
-            passing = bernoulli_places(stop - len(seen), gaps, float(chance), stream)
+                gaps = geometric_by_ratio(1 - chance, stop - len(excluded))
+            passing = bernoulli_places(stop - len(excluded), gaps, float(chance), stream)
             numbers = np.concatenate([places for *_, places in passing])
-        zeros = numbers + np.searchsorted(seen - np.arange(len(seen)), numbers, side="right")
+        zeros = numbers + np.searchsorted(excluded - np.arange(len(excluded)), numbers, side="right")
         above = self.cells.passes(rest.values, self.threshold, stream)
         levels = np.concatenate([rest.values[above], self.cells.values(len(zeros), self.threshold, stream)])
-        left = _Rest(rest.edges[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
-        return block.start + np.concatenate([rest.edges[above], zeros]), levels, left
+        remaining = _Rest(rest.edges[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
+        return block.start + np.concatenate([rest.edges[above], zeros]), levels, remaining
 
 
 def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Threshold:
@@ -203,7 +205,7 @@ def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
     if count in (0, len(levels)):
         return np.arange(count)
     cut = np.partition(levels, len(levels) - count)[len(levels) - count]
-    # Only ties at the cut need a lot: all that lie higher are in, whatever order they have among themselves.
+    # Only ties at the cut are drawn: all higher levels are included.
     above, tied = np.flatnonzero(levels > cut), np.flatnonzero(levels == cut)
     return np.concatenate([above, tied[uniform_subset(len(tied), count - len(above), randomness)]])
 

@@ -1,7 +1,7 @@
 """The pairs of people whose relationship a curator protects: a public set that every edge method shares.
 
-P = { {u, v}: u < v, both among the declared private nodes, {u, v} no public edge }. Which pairs these are holds no
-secret: it follows from the number of nodes, the declared nodes and the public edges alone.
+P = { {u, v}: u < v, both among the declared private nodes, {u, v} no public edge }. The set holds no secret: it follows
+from the number of nodes, the declared nodes and the public edges alone.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PairDomain:
             if len(distinct(self.members.cpu().numpy())) != len(self.members):
                 raise InputError("a private node is listed twice", where="members", allowed="each id once")
         if self.public is not None:
-            _read(self.public, self.nodes, "the public edges")
+            _read_pairs(self.public, self.nodes, "the public edges")
 
     @property
     def places(self) -> int:
@@ -80,7 +80,7 @@ class PairDomain:
         """The private nodes, int64 [k], ascending."""
         if self.members is None:
             return np.arange(self.nodes, dtype=np.int64)
-        # Sorted, since the order in which nodes were declared is no fact of the release.
+        # Sorted, so that nothing depends on the order in which nodes were declared.
         return np.sort(self.members.cpu().numpy())
 
     @property
@@ -94,7 +94,7 @@ class PairDomain:
         """The positions of the public edges among the private nodes, int64, ascending, each once."""
         if self.public is None:
             return np.zeros(0, np.int64)
-        pairs = _read(self.public, self.nodes, "the public edges")
+        pairs = _read_pairs(self.public, self.nodes, "the public edges")
         return distinct(self._positions(pairs[:, self._inside(pairs)]))
 
     def position(self, pairs: Pairs) -> Tensor:
@@ -105,7 +105,7 @@ class PairDomain:
 
     def pairs(self, positions: Pairs) -> Tensor:
         """The inverse of `position`: int64 [2, S], u < v. Raises InputError for a position outside 0..C(k, 2)-1."""
-        places = _numbers(positions, self.places, "position")
+        places = _read_numbers(positions, self.places, "position")
         starts = self._rows.starts
         low = np.searchsorted(starts, places, side="right") - 1
         high = self._rows.named(places, low)
@@ -114,13 +114,13 @@ class PairDomain:
     def rank(self, pairs: Pairs) -> Tensor:
         """The ranks of protected pairs [2, S], int64 [S]; raises InputError as `require` does."""
         positions = self._positions(self._open(pairs))
-        # Public edges are released as they are: among the private ones they would take noise that hides nothing.
+        # Public edges are released as they are: noise on them would hide nothing.
         self._refuse_public(positions)
         return torch.from_numpy(positions - np.searchsorted(self.public_positions, positions))
 
     def unrank(self, ranks: Pairs) -> Tensor:
         """The inverse of `rank`: int64 [2, S], u < v, of ranks [S] in 0..size-1."""
-        numbers = _numbers(ranks, self.size, "rank")
+        numbers = _read_numbers(ranks, self.size, "rank")
         return self.pairs(numbers + np.searchsorted(self.arrays[1], numbers, side="right"))
 
     def require(self, pairs: Pairs) -> None:
@@ -136,7 +136,7 @@ class PairDomain:
         return NeighbourLists(max(1, len(self.ids)), "lower")
 
     def _open(self, pairs: Pairs) -> Ids:
-        array = _read(pairs, self.nodes, "the private edges")
+        array = _read_pairs(pairs, self.nodes, "the private edges")
         outside = np.flatnonzero(~self._inside(array))
         # Dropped, it would make the domain depend on private edges; whether a pair is protected has to be public.
         if outside.size:
@@ -185,15 +185,17 @@ def protected_pairs(
     array = np.asarray(edge_index)
     lists = NeighbourLists(nodes, "lower")
     if public_edges is None:
-        return _checked(PairDomain(nodes, members), _up(lists, lists.open(array)))
+        domain, private = PairDomain(nodes, members), _pairs_at(lists, lists.open(array))
+        domain.require(private)
+        return domain, private
     public_columns = public_edges.cpu().numpy()
-    # Numbers 0 and 1 would index columns instead of choosing them, and turn private edges public.
+    # Numbers 0 and 1 would select columns 0 and 1 instead of masking them, and make private edges public.
     if public_columns.dtype != np.bool_ or public_columns.shape != array.shape[1:]:
         raise InputError(
             f"public_edges are {public_columns.dtype} with shape {public_columns.shape}",
             allowed="true or false for each edge column",
         )
-    # All columns first: an edge in one direction only is another mistake than one that is half public.
+    # All columns first: an edge in one direction is another mistake than an edge that is public in one direction.
     lists.open(array)
     # Each part alone must have both directions of every edge; all together were checked above.
     try:
@@ -202,8 +204,10 @@ def protected_pairs(
         raise InputError(
             "an edge is public in one direction and private in the other", where="public_edges", allowed="both alike"
         ) from error
-    public, private = (_up(lists, part) for part in parts)
-    return _checked(PairDomain(nodes, members, public), private)
+    public, private = (_pairs_at(lists, part) for part in parts)
+    domain = PairDomain(nodes, members, public)
+    domain.require(private)
+    return domain, private
 
 
 def pairs_of(ranks: Ids, starts: Ids, before: Ids, ids: Ids | None) -> Ids:
@@ -219,32 +223,27 @@ def pairs_of(ranks: Ids, starts: Ids, before: Ids, ids: Ids | None) -> Ids:
     return ends if ids is None else ids[ends]
 
 
-def _checked(domain: PairDomain, pairs: Tensor) -> tuple[PairDomain, Tensor]:
-    domain.require(pairs)
-    return domain, pairs
-
-
-def _up(lists: NeighbourLists, places: Ids) -> Tensor:
+def _pairs_at(lists: NeighbourLists, places: Ids) -> Tensor:
     """The pairs u < v at places among all nodes."""
     low = np.searchsorted(lists.starts, places, side="right") - 1
     return torch.from_numpy(np.stack([low, lists.named(places, low)]))
 
 
-def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
+def _read_pairs(pairs: Pairs, nodes: int, where: str) -> Ids:
     """Pairs u < v of nodes as a checked int64 array [2, S]."""
-    array = _validate.integers(pairs, "pairs are", "integers, two rows", rows=2, where=where)
-    wrong = np.flatnonzero((array[0] < 0) | (array[1] >= nodes) | (array[0] >= array[1]))
-    if wrong.size:
-        column = int(wrong[0])
+    array = _validate.integer_array(pairs, "pairs are", "integers, two rows", rows=2, where=where)
+    invalid = np.flatnonzero((array[0] < 0) | (array[1] >= nodes) | (array[0] >= array[1]))
+    if invalid.size:
+        column = int(invalid[0])
         raise InputError(
             "not a pair u < v of nodes", where=f"{where}, column {column}", allowed=f"0 <= u < v <= {nodes - 1}"
         )
     return array.astype(np.int64, copy=False)
 
 
-def _numbers(numbers: Pairs, end: int, name: str) -> Ids:
+def _read_numbers(numbers: Pairs, end: int, name: str) -> Ids:
     """Checked int64 numbers of 0..end-1."""
-    array = _validate.integers(numbers, f"{name}s are", "integers, one row")
+    array = _validate.integer_array(numbers, f"{name}s are", "integers, one row")
     if array.size and not (array.min() >= 0 and array.max() < end):
         raise InputError(f"a {name} is outside the domain", allowed=f"0 to {end - 1}")
     return array.astype(np.int64, copy=False)

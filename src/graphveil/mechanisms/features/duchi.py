@@ -33,8 +33,8 @@ from graphveil.mechanisms.samplers.laws import Places, TwoWeights, two_weights
 from graphveil.privacy import Randomness
 
 # The variance B_k(epsilon)^2 d / k is least at k = 1 (epsilon below 1.34) or k = 2; never above.
-_USEFUL: Final = (1, 2)
-_MOST: Final = 8
+_USEFUL_COUNTS: Final = (1, 2)
+_MOST_SIGNS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SignsLaw:
         Args:
             positions: int64 [n, k], 0 for minus and 1 for plus.
         """
-        # The number of signs turned decides the probability: the outcome is drawn, then laid over the true signs.
+        # The number of flipped signs decides the probability: which signs are flipped is drawn, then applied.
         reported: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
         return reported
 
@@ -72,20 +72,20 @@ class SignsLaw:
         """
         plus = below + carry
         agrees = np.where(levels == 1, plus, 1 - plus)
-        number = np.zeros((len(levels), self.signs + 1))
-        number[:, 0] = 1.0
+        agreement = np.zeros((len(levels), self.signs + 1))
+        agreement[:, 0] = 1.0
         # The number of agreeing signs is Poisson-binomial: its law is built up sign by sign.
-        for place in range(self.signs):
-            p = agrees[:, place : place + 1]
-            number[:, 1:] = number[:, 1:] * (1 - p) + number[:, :-1] * p
-            number[:, :1] *= 1 - p
-        near = number[:, self.signs // 2 + 1 :].sum(axis=1)
+        for sign in range(self.signs):
+            p = agrees[:, sign : sign + 1]
+            agreement[:, 1:] = agreement[:, 1:] * (1 - p) + agreement[:, :-1] * p
+            agreement[:, :1] *= 1 - p
+        near = agreement[:, self.signs // 2 + 1 :].sum(axis=1)
         logs: FloatArray = np.log(self.weights.low / WORD + near * self.weights.lean)
         return logs
 
     def values(self) -> FloatArray:
-        """-B and B, the inverse of how much more often than not a sent sign is the true one."""
-        # A sign is right in C(k-1, k//2) more of the near patterns than it is wrong: all others cancel in pairs.
+        """-B and B, with B the inverse of the probability that a sent sign is true minus that it is false."""
+        # A sign is right in C(k-1, k//2) more of the near patterns than it is wrong: the rest cancels in pairs.
         gain = 1 / (self.weights.lean * math.comb(self.signs - 1, self.signs // 2))
         return np.array([-gain, gain])
 
@@ -101,9 +101,9 @@ def signs_law(epsilon: float, signs: int) -> SignsLaw:
     return SignsLaw(signs, two_weights(near, 2**signs - near, epsilon))
 
 
-@lru_cache(maxsize=_MOST)
+@lru_cache(maxsize=_MOST_SIGNS)
 def _flips(signs: int) -> Places:
-    """Which signs each outcome turns around, [2^k, k]: the outcomes that turn fewer than half come first."""
+    """Which signs each outcome flips, [2^k, k]: the outcomes that flip fewer than half come first."""
     patterns = (np.arange(2**signs)[:, None] >> np.arange(signs)) & 1
     result = patterns[np.argsort(patterns.sum(axis=1), kind="stable")].astype(np.int64)
     result.setflags(write=False)
@@ -111,8 +111,8 @@ def _flips(signs: int) -> Places:
 
 
 @lru_cache(maxsize=64)
-def _best(epsilon: float, dimension: int) -> int:
-    return min(_USEFUL[:dimension], key=lambda k: signs_law(epsilon, k).second_moments()[0] / k)
+def _best_count(epsilon: float, dimension: int) -> int:
+    return min(_USEFUL_COUNTS[:dimension], key=lambda k: signs_law(epsilon, k).second_moments()[0] / k)
 
 
-Duchi: Final = SamplingKind("Duchi", signs_law, _best, most=_MOST)
+Duchi: Final = SamplingKind("Duchi", signs_law, _best_count, most=_MOST_SIGNS)

@@ -42,12 +42,12 @@ Bins = npt.NDArray[np.int64]
 MOST_BINS: Final = 256
 # The rarest bin then still owns some dozens of words.
 LARGEST_SHARE: Final = 40.0
-# Below this, rounding to 64 bits could hide what little a bin says.
+# Below this, rounding to 64 bits could exceed the information in a bin.
 SMALLEST_SHARE: Final = 1e-9
-# Taken off epsilon, far more than shares in floating point can add up to too much.
-_SLACK: Final = 1e-12
-# Far more than floating point can be wrong by in 256 terms.
-_RAISE: Final = 1 + 1e-12
+# Subtracted from epsilon: far more than the rounding of shares can add to their sum.
+_EPSILON_SLACK: Final = 1e-12
+# Far more than the rounding error of a sum of 256 terms.
+_UP: Final = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class BinLaws:
             laws: int64 [a], the law of each column.
             true: int64 [n, a], 0 to k - 1.
         """
-        # One word for each bin whatever it is: how much randomness is used says nothing of the value.
+        # One word for each bin, whatever the value: how much randomness is used reveals nothing.
         words = randomness.uint64(true.size).reshape(true.shape)
         width = self.last.shape[2]
         row, bins = (laws * self.bins + true) * width, np.zeros_like(true)
@@ -95,8 +95,8 @@ class BinLaws:
 @lru_cache(maxsize=16)
 def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
     """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins."""
-    # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
-    words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
+    # A larger share is capped, which costs accuracy and no privacy: the law uses less epsilon than it may.
+    words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _EPSILON_SLACK), bins)
     width = (1 << (bins - 1).bit_length()) - 1
     last = np.full((len(epsilons), bins, width), WORD - 1, np.uint64)
     # Last words and not first ones: the sum over all bins, 2^64, does not fit into 64 bits.
@@ -114,18 +114,18 @@ def _words(epsilons: FloatArray, bins: int) -> Words:
     powers = np.exp(-epsilons[:, None, None] / (bins - 1) * distance)
     powers /= powers.sum(axis=2, keepdims=True)
     true = np.arange(bins)
-    # The true bin's own share is not rounded but left over: rounding others up then lowers the likeliest bin alone.
+    # The true bin gets what is left over: rounding all other bins up then lowers only the likeliest bin.
     powers[:, true, true] = 0.0
-    # Every bin owns a word at least: a report that some value cannot send would rule that value out.
-    words: Words = np.floor(powers * (_RAISE * 2.0**64)).astype(np.uint64) + np.uint64(1)
+    # Every bin owns at least one word: a bin that some value cannot send would rule that value out.
+    words: Words = np.floor(powers * (_UP * 2.0**64)).astype(np.uint64) + np.uint64(1)
     words[:, true, true] = 0
-    # Unsigned arithmetic is modulo 2^64, so this is what the others leave over.
+    # Unsigned arithmetic is modulo 2^64, so this is what all other bins leave over.
     words[:, true, true] = np.uint64(0) - words.sum(axis=2)
     return words
 
 
-# The largest tables of probabilities: one for each distinct share.
-_MOST_NUMBERS = 1 << 24
+# The most numbers in all tables of probabilities, one table for each distinct share.
+_LARGEST_TABLE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,19 +168,19 @@ class FeatureRR(FeatureMechanism[BinReports]):
     def __post_init__(self) -> None:
         _ = self.domain
         require_whole(2, MOST_BINS, bins=self.bins)
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         if self.shares is not None:
             if not isinstance(self.shares, tuple) or len(self.shares) != self.dimension:
                 raise InputError("the shares do not match the features", allowed=f"a tuple of {self.dimension} numbers")
-            wrong = [k for k, share in enumerate(self.shares) if not is_number(share)]
-            wrong += [k for k, share in enumerate(self.shares) if not (k in wrong or 0 <= share < math.inf)]
-            if wrong:
+            invalid = [k for k, share in enumerate(self.shares) if not is_number(share)]
+            invalid += [k for k, share in enumerate(self.shares) if not (k in invalid or 0 <= share < math.inf)]
+            if invalid:
                 raise InputError(
-                    "a share is not a number", where=f"shares, feature {wrong[0]}", allowed="finite, at least 0"
+                    "a share is not a number", where=f"shares, feature {invalid[0]}", allowed="finite, at least 0"
                 )
             if not 0 < math.fsum(self.shares) < math.inf:
                 raise InputError("no feature has a share", where="shares", allowed="at least one above 0")
-        # Each feature by its own part: a share that is all but 0 would divide the estimate by rounding errors.
+        # Each feature by its own part: with a tiny share the estimate would divide by rounding errors.
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
             raise InputError(
@@ -188,11 +188,11 @@ class FeatureRR(FeatureMechanism[BinReports]):
                 allowed=f"at least {SMALLEST_SHARE:g}",
                 remedy="give the feature no share, or use a mechanism that samples features, such as MultiBit",
             )
-        if len(self._epsilons) * self.bins**2 > _MOST_NUMBERS:
+        if len(self._epsilons) * self.bins**2 > _LARGEST_TABLE:
             raise InputError(
                 f"{len(self._epsilons)} distinct shares with {self.bins} bins make tables of "
                 f"{len(self._epsilons) * self.bins**2:,} numbers",
-                allowed=f"at most {_MOST_NUMBERS:,}",
+                allowed=f"at most {_LARGEST_TABLE:,}",
                 remedy="take fewer bins, or round the shares",
             )
 
@@ -201,7 +201,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
         """The part of epsilon of each feature, float64 [d]; they add up to 1."""
         if self.shares is None:
             return np.full(self.dimension, 1 / self.dimension)
-        # By their sum, which equation 7 of the paper leaves out: else the features together spend more than epsilon.
+        # Divided by their sum, unlike equation 7 of the paper, by which the features together may exceed epsilon.
         return np.array(self.shares, np.float64) / math.fsum(self.shares)
 
     @property
@@ -217,7 +217,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
     @property
     def worst_variance(self) -> float:
         """The largest variance of one coordinate's estimate over all inputs; infinite if a feature is not sent."""
-        # Nothing is known of a feature that nobody sends: no finite number bounds its error.
+        # No finite number bounds the error of a feature that nobody sends.
         if len(self.sent) < self.dimension:
             return math.inf
         squares, ends = self._laws.second_moments(), np.linspace(0.0, 1.0, self.bins)
@@ -232,13 +232,13 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     @property
     def guarantee(self) -> Guarantee:
-        # A person's own shares would spend up to 1.5 epsilon, and published ones tell that data: hence the assumption.
+        # Personal shares would spend up to 1.5 epsilon, and reveal the data that they come from: hence the assumption.
         plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 
     def open(self, values: Values) -> Rows:
         rows = self.domain.open(values)
-        _validate.fits_in_memory(rows.shape[0], len(self.sent), "reports")
+        _validate.require_dense_size(rows.shape[0], len(self.sent), "reports")
         return rows
 
     def _encode(self, rows: Rows, randomness: Randomness) -> BinReports:
@@ -285,7 +285,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
         return result
 
     def every_report(self) -> BinReports:
-        _validate.enumerable(self.bins ** len(self.sent))
+        _validate.require_enumerable(self.bins ** len(self.sent))
         every = itertools.product(range(self.bins), repeat=len(self.sent))
         return BinReports(torch.tensor(list(every), dtype=torch.uint8))
 
@@ -304,10 +304,10 @@ class FeatureRR(FeatureMechanism[BinReports]):
         return bin_laws(self._epsilons, self.bins)
 
     def _spread(self, reports: BinReports, worth: FloatArray) -> npt.NDArray[np.float32]:
-        """The worth [laws, k] of each reported bin at its feature, 0 elsewhere."""
+        """The value `worth` [laws, k] of each reported bin, at its feature; 0 elsewhere."""
         self._check(reports)
         bins = self._bins(reports)
-        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        _validate.require_dense_size(len(reports), self.dimension, "the estimate")
         result = np.zeros((len(reports), self.dimension), np.float32)
         result[:, self.sent] = worth.astype(np.float32)[self._law_index, bins]
         return result

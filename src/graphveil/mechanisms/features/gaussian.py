@@ -21,13 +21,13 @@ from graphveil.runtime.late import special
 
 # The grid is no finer than this many steps for one sigma: more would only make the table slower.
 _MOST_STEPS: Final = 1 << 10
-_FINEST: Final = 8
+_FINEST_POWER: Final = 8
 _LARGEST_TABLE: Final = 1 << 21
-# More epsilon hides nothing and gains little; a fixed cap keeps the table's tails within its digits.
+# A larger epsilon hides nothing and gains little; this cap keeps the tails within the table's digits.
 _LARGEST_EPSILON: Final = 32.0
 _SMALLEST_DELTA: Final = 1e-30
 # The part of delta that pays for cutting the noise's tails.
-_TAIL_PART: Final = 1e-3
+_TAIL_SHARE: Final = 1e-3
 
 
 class _Calibration(NamedTuple):
@@ -67,8 +67,8 @@ class AnalyticGaussian(LatticeMechanism):
 
     def __post_init__(self) -> None:
         _ = self.domain
-        _validate.positive_epsilon(self.epsilon)
-        _validate.delta_from(_SMALLEST_DELTA, delta=self.delta)
+        _validate.require_epsilon(self.epsilon)
+        _validate.require_delta(_SMALLEST_DELTA, delta=self.delta)
         _calibrate(self.epsilon, self.delta, self.dimension)
 
     @property
@@ -94,32 +94,34 @@ class AnalyticGaussian(LatticeMechanism):
 
 @lru_cache(maxsize=64)
 def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
-    """The noise and the grid for (epsilon, delta), with what the table can add taken off both first.
+    """The noise and the grid for (epsilon, delta), after subtracting from both what the table can add.
 
     With cell probabilities right up to a factor e^t, and a mass of c cut off the tails of each of d
     coordinates, the table is (e0 + 2 d t, e^(d t) (d0 + d c (1 + e^e0)))-private where the rounded normal is
     (e0, d0)-private. The sensitivity is sqrt(d) ranges.
     """
-    bend = 2 * dimension * RELATIVE_ERROR
-    # Paid for first: the table's rounding and cut ends come off (epsilon, delta); the noise is made for the rest.
-    exact = min(epsilon, _LARGEST_EPSILON) - bend
-    if bend > epsilon / 10:
+    rounding = 2 * dimension * RELATIVE_ERROR
+    # The table's rounding and cut tails are subtracted from (epsilon, delta) first; the noise is for the rest.
+    reduced_epsilon = min(epsilon, _LARGEST_EPSILON) - rounding
+    if rounding > epsilon / 10:
         raise InputError(
             f"epsilon {rounded_up(epsilon)} is too small for {dimension} coordinates", remedy="use MultiBit"
         )
-    multiplier = analytic_gaussian_sigma(exact, delta * (1 - 2 * _TAIL_PART - bend), math.sqrt(dimension))
+    multiplier = analytic_gaussian_sigma(
+        reduced_epsilon, delta * (1 - 2 * _TAIL_SHARE - rounding), math.sqrt(dimension)
+    )
     # A power of two keeps the grid points of [0, 1] exact in floating point.
-    power = max(0, min(_FINEST, math.floor(math.log2(_MOST_STEPS / multiplier))))
+    power = max(0, min(_FINEST_POWER, math.floor(math.log2(_MOST_STEPS / multiplier))))
     # Twice the rounding of the square root and the product.
     sigma = multiplier * 2**power * (1 + 1e-15)
     # Standard deviations beyond which the tails of all coordinates weigh at most their part of delta.
     # A union over coordinates, and e^epsilon for the neighbour's side; in logs, since delta may be 1e-30.
-    allowed = math.log(_TAIL_PART * delta / dimension) - math.log1p(math.exp(exact))
-    # Never less, so that clamping costs no accuracy: 7 deviations are exceeded with probability 3e-12.
-    cut = 7.0
-    while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
-        cut += 0.25
-    reach = math.ceil(sigma * cut)
+    log_tail_mass = math.log(_TAIL_SHARE * delta / dimension) - math.log1p(math.exp(reduced_epsilon))
+    # At least 7, which are exceeded with probability 3e-12, so that clamping costs no accuracy.
+    deviations = 7.0
+    while math.log(2) + float(special.log_ndtr(-deviations)) > log_tail_mass:
+        deviations += 0.25
+    reach = math.ceil(sigma * deviations)
     if 2 * reach > _LARGEST_TABLE:
         raise InputError(
             f"epsilon {rounded_up(epsilon)} for {dimension} coordinates means noise of {multiplier:g} ranges",

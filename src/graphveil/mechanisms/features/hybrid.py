@@ -4,7 +4,7 @@ Of each sampled coordinate it sends a piecewise level with probability 1 - e^(-e
 and which of the two. Up to epsilon/k = 0.61 it sends signs alone.
 
 Source: N. Wang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy", ICDE 2019,
-https://arxiv.org/abs/1907.00001, section III-C and Algorithm 4, on a grid (see `window`).
+https://arxiv.org/abs/1907.00001, section III-C and Algorithm 4, on a grid (see `laws`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HybridLaw(laws.IndependentLaw):
 
     @property
     def steps(self) -> int:
-        """The window's positions; signs alone know the two ends of the range."""
+        """The window's positions; signs alone have the two ends of the range."""
         return self.window.steps if self.window else 1
 
     @property
@@ -60,12 +60,12 @@ class HybridLaw(laws.IndependentLaw):
         Args:
             positions: int64 [n, k], 0 to steps.
         """
-        # Both words are always drawn, so that how much noise is used says nothing.
+        # Both words are always drawn, so that how much randomness is used reveals nothing.
         coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)
         sign: laws.Places = (word < self._thresholds(positions)).astype(np.int64)
         if self.window is None:
             return sign
-        level: laws.Places = 2 + self.window.place(positions, self.window.weights.place(word))
+        level: laws.Places = 2 + self.window.level_of(positions, self.window.weights.outcome_of(word))
         return np.where(coin < np.uint64(self.chance), level, sign).astype(np.int64)
 
     def probability(self, levels: laws.Places, positions: laws.Places) -> FloatArray:
@@ -77,7 +77,7 @@ class HybridLaw(laws.IndependentLaw):
         return np.where(levels < 2, sign, level)
 
     def values(self) -> FloatArray:
-        """What the sign or the level is worth in its own mechanism: both are unbiased alone."""
+        """The value of each sign and level in its own mechanism: each mechanism is unbiased by itself."""
         signs = np.array([-1.0, 1.0]) / self.sign.lean
         return np.concatenate([signs, self.window.values()]) if self.window else signs
 
@@ -92,9 +92,9 @@ class HybridLaw(laws.IndependentLaw):
         """low + (high - low) position / steps in integers: the words that make a sign plus."""
         # Divided first: the product of a 64-bit weight with a position would overflow.
         whole, rest = divmod(self.sign.high - self.sign.low, self.steps)
-        place = positions.astype(np.uint64)
+        position = positions.astype(np.uint64)
         words: Words = (
-            np.uint64(self.sign.low) + np.uint64(whole) * place + np.uint64(rest) * place // np.uint64(self.steps)
+            np.uint64(self.sign.low) + np.uint64(whole) * position + np.uint64(rest) * position // np.uint64(self.steps)
         )
         return words
 

@@ -22,7 +22,7 @@ _STEPS_OF_NOISE: Final = 64
 _REACH: Final = 40
 # More than 32 a coordinate hides nothing and gains nothing: the noise is then half a thousandth of the range.
 _LARGEST_SHARE: Final = 32.0
-# Taken off epsilon, far more than finite thresholds and finite support can add to it.
+# Subtracted from epsilon: far more than finite thresholds and finite support can add to it.
 _SLACK: Final = 1e-12
 
 
@@ -50,7 +50,7 @@ class Laplace(LatticeMechanism):
 
     def __post_init__(self) -> None:
         _ = self.domain
-        _validate.positive_epsilon(self.epsilon, per=self.dimension)
+        _validate.require_epsilon(self.epsilon, per=self.dimension)
         if self.dimension / self.epsilon > 1e7:
             raise InputError(
                 f"epsilon {rounded_up(self.epsilon)} for {self.dimension} coordinates means noise of "
@@ -63,7 +63,7 @@ class Laplace(LatticeMechanism):
     def lattice(self) -> Lattice:
         # In grid steps the noise has scale steps / share; reports beyond 40 scales are clamped.
         reach = math.ceil(_REACH * self._steps / self._share)
-        # Twice as far as any report needs: there, what the finite support changes is below e^-80.
+        # Twice as far as any report reaches: what the finite support changes there is below e^-80.
         support = 2 * (reach + self._steps)
         noise = TwoSidedGeometric(self._share / self._steps, support.bit_length())
         return Lattice(self.domain, noise, self._steps, reach)

@@ -1,4 +1,5 @@
-"""The multi-bit mechanism of LPGNN: a few coordinates, one bit each; and the 1-bit mechanism, which takes all.
+"""The multi-bit mechanism of LPGNN, which reports a few coordinates in one bit each, and the 1-bit mechanism, which
+reports all.
 
 Sources: S. Sajadmanesh, D. Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021,
 https://arxiv.org/abs/2006.05535, Algorithm 1 (encoder) and equation 5 (rectifier); B. Ding, J. Kulkarni, S. Yekhanin,
@@ -68,15 +69,15 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
         _ = self.domain
         if self.sampled is not None:
             require_whole(1, self.dimension, sampled=self.sampled)
-        _validate.positive_epsilon(self.epsilon)
-        _validate.positive_epsilon(self.epsilon, per=self.coordinates)
+        _validate.require_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon, per=self.coordinates)
 
     @property
     def coordinates(self) -> int:
         """m, the coordinates (and bits) in one report."""
         if self.sampled is not None:
             return self.sampled
-        # From public numbers alone: to drop constant columns first, as published code does, changes them with the data.
+        # From public numbers alone; published code first drops constant columns, so its number depends on the data.
         return max(1, math.floor(min(self.dimension, self.epsilon / _BEST_SHARE)))
 
     @property
@@ -87,7 +88,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
 
     @property
     def largest(self) -> float:
-        """The largest size of a number of `centred`: they are all of one size."""
+        """The largest absolute value of a number of `centred`: all have the same."""
         return self.scale
 
     @property
@@ -115,7 +116,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: MultiBitReports) -> Tensor:
-        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        _validate.require_dense_size(len(reports), self.dimension, "the estimate")
         return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
     def _log_likelihood(self, reports: MultiBitReports, rows: Rows, start: int, stop: int) -> FloatArray:
@@ -173,7 +174,7 @@ class OneBit(FeatureMechanism[OneBitReports]):
 
     def __post_init__(self) -> None:
         _ = self.domain
-        _validate.positive_epsilon(self.epsilon, per=self.dimension)
+        _validate.require_epsilon(self.epsilon, per=self.dimension)
 
     @property
     def scale(self) -> float:
@@ -189,11 +190,11 @@ class OneBit(FeatureMechanism[OneBitReports]):
         return self.dimension / 8
 
     def _encode(self, rows: Rows, randomness: Randomness) -> OneBitReports:
-        # Eight answers a byte: an unpacked report of d coordinates would be the size of the vector itself.
+        # Eight bits a byte: an unpacked report of d coordinates would be as large as the vector.
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):
             bits = self.law.draw(self.domain.fractions(rows.block(start, stop)), randomness)
-            # The last byte is filled up with zeros, which are no answers and are dropped again in `_bits`.
+            # The last byte is padded with zeros, which `_bits` drops again.
             packed[start:stop] = np.packbits(bits, axis=1)
         return OneBitReports(torch.from_numpy(packed))
 
@@ -202,7 +203,7 @@ class OneBit(FeatureMechanism[OneBitReports]):
         reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
-        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        _validate.require_dense_size(len(reports), self.dimension, "the estimate")
         return (self._bits(reports, 0, len(reports)) * np.float32(2) - 1) * np.float32(self.scale)
 
     def _log_likelihood(self, reports: OneBitReports, rows: Rows, start: int, stop: int) -> FloatArray:
@@ -235,7 +236,7 @@ class OneBit(FeatureMechanism[OneBitReports]):
         return -(-self.dimension // 8)
 
     def _check(self, reports: OneBitReports) -> None:
-        # Too short a report would otherwise be filled up with answers that its user never gave.
+        # A report that is too short would be padded with bits that its user never sent.
         if reports.packed.shape[1] != self._bytes:
             raise InputError(f"reports hold {reports.packed.shape[1]} bytes", allowed=f"{self._bytes}")
 

@@ -1,8 +1,8 @@
-"""The piecewise mechanisms: a number near the value, on a few sampled coordinates.
+"""The piecewise mechanisms: a number near the value, for a few sampled coordinates.
 
 Of each sampled coordinate a level near the value is sent e^(epsilon/k) times as likely as one further off. The window
 of PM-SUB is wider than that of PM, t = e^(epsilon/3k) in place of e^(epsilon/2k): nearly the best for its worst
-variance. Both are on a grid (see `window`).
+variance. Both are on a grid (see `laws`).
 
 Sources: PM: N. Wang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy", ICDE
 2019, https://arxiv.org/abs/1907.00001, Algorithms 2 and 4. PM-SUB: Y. Zhao et al., "Local Differential Privacy-Based

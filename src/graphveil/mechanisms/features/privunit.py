@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 UNIT: Final = 2.0**16
 LAST_CODEBOOK: Final = 2**31 - 1
 _CIPHER_BLOCK: Final = 16
-_PER_BLOCK: Final = _CIPHER_BLOCK // 2  # numbers, each looked up with two bytes
+_PER_BLOCK: Final = _CIPHER_BLOCK // 2  # numbers of a block, each looked up by two bytes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Codebooks:
 
     def matrices(self, numbers: Numbers) -> FloatArray:
         """The codebooks of these numbers [n, rows, width], times `UNIT`."""
-        # Vectors are counted through all codebooks, so that any of them can be made without those before.
+        # Vectors are numbered through all codebooks, so that each can be expanded without those before it.
         first = np.repeat(numbers.astype(np.uint64) * np.uint64(self.rows), self.rows).reshape(-1, self.rows)
         vectors = self._expand((first + np.arange(self.rows, dtype=np.uint64)).ravel())
         return vectors.reshape(len(numbers), self.rows, self.width)
@@ -72,8 +72,8 @@ class Codebooks:
         blocks = -(-self.width // _PER_BLOCK)
         counters = np.zeros((len(places), blocks, 2), ">u8")
         counters[:, :, 1] = places[:, None] * np.uint64(blocks) + np.arange(blocks, dtype=np.uint64)
-        # Encrypting distinct counters block by block is counter mode, entered at many places in one call.
-        # The purpose stands in the key, so that a seed shared with reproducible noise gives other bits here.
+        # Encrypting distinct counters block by block is counter mode, started at many counters in one call. The label
+        # in the key gives other bits than reproducible noise with the same seed has.
         key = hashlib.sha256(b"graphveil/public-codebooks/1:%d" % self.seed).digest()
         cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
         numbers = np.frombuffer(cipher.update(counters.view(np.uint8).data), "<u2").reshape(len(places), -1)
@@ -94,11 +94,11 @@ def _normal() -> npt.NDArray[np.float64]:
     return numbers
 
 
-# Fine enough not to matter, coarse enough for exact products with codewords (see `codebooks`).
-_STEP: Final = 2.0**-24
-_WIDEST: Final = 2**20
+# Fine enough not to matter, coarse enough for exact products with codewords.
+_VECTOR_STEP: Final = 2.0**-24
+_MOST_COORDINATES: Final = 2**20
 _MOST_CODEWORDS: Final = 2**16
-# Numbers of codebooks expanded at a time.
+# How many numbers of codebooks are expanded at a time.
 _BLOCK: Final = 1 << 16
 # Vectors normalised in 32-bit numbers are a little longer than 1.
 _SLACK: Final = 1e-6
@@ -154,13 +154,13 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
     public_seed: int = 0
 
     def __post_init__(self) -> None:
-        require_whole(1, _WIDEST, dimension=self.dimension)
+        require_whole(1, _MOST_COORDINATES, dimension=self.dimension)
         widest = self.domain.width / 2 * math.sqrt(self.dimension)
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         require_whole(0, public_seed=self.public_seed)
         if self.codewords is not None:
             require_whole(2, _MOST_CODEWORDS, codewords=self.codewords)
-            # All 2^64 outcomes have to be given out with none left over, which `caps` can do for powers of two.
+            # All 2^64 outcomes must be divided among the codewords, which `caps` can do for powers of two.
             if self.codewords.bit_count() != 1:
                 raise InputError(f"codewords is {self.codewords}", allowed="a power of two")
         if self.radius is not None and not 0 < self.radius <= widest * (1 + _SLACK):
@@ -200,7 +200,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         rows = self.domain.open(values)
         for start, stop in self._blocks(rows) if self.radius is not None else ():
             lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
-            # A longer vector leaves the ball: closeness sees its direction alone, so the estimate would be too short.
+            # Closeness depends on the direction alone, so the estimate of a longer vector would be too short.
             if lengths.size and lengths.max() > self.length * (1 + _SLACK):
                 raise InputError(
                     "the vector is too far from the middle of the range",
@@ -228,7 +228,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         codewords, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
-            # One word a report, whatever the value: it fixes the place in the order, the value fixes the order.
+            # One word a report, whatever the value: the word decides the place in the order, the value the order.
             places = self.law.places(randomness.uint64(stop - start))
             codewords[start:stop] = self._codeword(places, order, negative)
         return CodewordReports(torch.from_numpy(codewords), torch.from_numpy(books))
@@ -238,14 +238,14 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         InputError where the reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
-        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        _validate.require_dense_size(len(reports), self.dimension, "the estimate")
         half, numbers = self.law.codewords // 2, reports.codebooks.numpy()
         codewords = reports.codewords.numpy().astype(np.int64)
         factors = np.where(codewords < half, self.scale, -self.scale) / UNIT
         result = np.empty((len(reports), self.dimension), np.float32)
         for start, stop in blocks(len(reports), self.dimension + 1):
             vectors = self._codebooks.vectors(numbers[start:stop], codewords[start:stop] % half)
-            # The last coordinate only filled the vector up to length 1, and stands for nothing of the value.
+            # The last coordinate only extends the vector to length 1, and is no part of the value.
             result[start:stop] = vectors[:, :-1] * factors[start:stop, None]
         return result
 
@@ -292,9 +292,9 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         # One more coordinate makes every vector of the ball a point of the sphere, where all lengths are 1.
         rest = np.sqrt(np.maximum(0.0, 1.0 - (ball**2).sum(axis=1)))
         # Whole multiples of 2^-24: products with the codebook are exact in any order, on every machine.
-        sphere = np.rint(np.column_stack([ball, rest]) / _STEP)
+        sphere = np.rint(np.column_stack([ball, rest]) / _VECTOR_STEP)
         scores = (self._codebooks.matrices(codebooks) @ sphere[:, :, None])[:, :, 0]
-        # A tie may go either way: exactly t codewords are the closest whichever they are, and the proof needs no more.
+        # A tie may go either way: exactly t codewords are the closest, whichever they are, and the proof needs no more.
         return np.argpartition(-np.abs(scores), self.law.closest - 1, axis=1), scores < 0
 
     def _codeword(self, places: Places, order: Places, negative: npt.NDArray[np.bool_]) -> Places:
@@ -304,9 +304,9 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         closest, half = self.law.closest, self.law.codewords // 2
         ranks = np.where(places < 2 * closest, places % closest, closest + (places - 2 * closest) // 2)
         rows = np.take_along_axis(order, ranks[:, None], axis=1)[:, 0]
-        mine = np.take_along_axis(negative, rows[:, None], axis=1)[:, 0]
+        negative_rows = np.take_along_axis(negative, rows[:, None], axis=1)[:, 0]
         opposite = np.where(places < 2 * closest, places >= closest, places % 2 == 1)
-        return rows + half * (mine ^ opposite)
+        return rows + half * (negative_rows ^ opposite)
 
     def _check(self, reports: CodewordReports) -> None:
         require_inside(reports.codewords, 0, self.law.codewords - 1, "a codeword")

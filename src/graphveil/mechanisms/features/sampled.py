@@ -3,7 +3,7 @@
 An entry of [low, high] is rounded at random, without bias, to one of the two input positions around it; a law with
 finitely many inputs and outputs (see `laws`) turns positions into output levels. So what holds for the few positions,
 above all a bound on the ratio of two of them, holds for every input, and every input has the same possible reports.
-Estimates are zero, less the middle, wherever nobody reported.
+Centred estimates are zero at coordinates that were not reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> sparse.csr_ma
 
     Args:
         indices: int32 [n, k], the sampled coordinates, ascending.
-        worth: float32 [n, k], what each adds.
+        worth: float32 [n, k], the estimate at each of them minus the middle.
     """
     count, size = worth.shape
     parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
@@ -48,24 +48,24 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
     """The estimates, dense float32 [n, d].
 
     Args:
-        midpoint: of the range, where coordinates stay that were not reported.
+        midpoint: of the range, the estimate of coordinates that were not reported.
     """
     dense = torch.full((len(worth), dimension), midpoint)
     return dense.scatter_add_(1, indices.long(), torch.from_numpy(worth))
 
 
 def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
-    """Refuse what no device samples. Raises InputError for another number of coordinates, one that there is not, or a
-    row that is not ascending.
+    """Refuse coordinates that no device samples. Raises InputError for another number of coordinates, one out of range,
+    or a row that is not ascending.
 
     Args:
-        indices: int32 [n, k], the coordinates that were named.
-        name: a report holds one of for each, for the message: "bits".
+        indices: int32 [n, k], the reported coordinates.
+        name: what a report holds one of for each coordinate, for the message: "bits".
     """
     if indices.shape[1] != size:
         raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
     require_inside(indices, 0, dimension - 1, "a coordinate")
-    # A forged report that names one coordinate k times would push it k times as far as an honest one can.
+    # A forged report that names one coordinate k times would move its estimate k times as far as an honest report.
     if not bool((indices[:, 1:] > indices[:, :-1]).all()):
         raise InputError("a report names its coordinates out of order or twice", allowed="ascending")
 
@@ -85,7 +85,7 @@ class SampledReports(NamedTensors, indices=("int32", 2), levels=("int16", 2)):
 
 @dataclass(frozen=True)
 class SamplingKind:
-    """What tells one mechanism on sampled coordinates from another; called with a budget and a range, it makes one.
+    """A family of mechanisms on sampled coordinates; a call with a budget and a range returns a mechanism.
 
     Args:
         law: of (epsilon, k) for k coordinates that share epsilon.
@@ -134,7 +134,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
         _ = self.domain
         if self.sampled is not None:
             require_whole(1, min(self.dimension, self.kind.most), sampled=self.sampled)
-        _validate.positive_epsilon(self.epsilon, per=self.sampled or 1)
+        _validate.require_epsilon(self.epsilon, per=self.sampled or 1)
 
     def __repr__(self) -> str:
         names = ("epsilon", "dimension", "low", "high", "sampled")
@@ -160,7 +160,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
 
     @property
     def largest(self) -> float:
-        """The largest size of a number of `centred`."""
+        """The largest absolute value of a number of `centred`."""
         return self.scale * float(np.abs(self.law.values()).max())
 
     @property
@@ -189,7 +189,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: SampledReports) -> Tensor:
-        _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
+        _validate.require_dense_size(len(reports), self.dimension, "the estimate")
         return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
     def _log_likelihood(self, reports: SampledReports, rows: Rows, start: int, stop: int) -> FloatArray:
@@ -204,11 +204,11 @@ class SampledVectors(FeatureMechanism[SampledReports]):
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
         half = self.domain.width / 2
-        place = (self.domain.open_dense(values) - self.midpoint) / half
+        x = (self.domain.open_dense(values) - self.midpoint) / half
         steps = self.law.steps
         # Rounding at random makes E[v^2 | x] linear between two positions, so interpolating it is exact.
-        square = np.interp((place + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
-        return (self.dimension / self.coordinates * square - place**2) * half**2
+        square = np.interp((x + 1) / 2 * steps, np.arange(steps + 1), self.law.second_moments())
+        return (self.dimension / self.coordinates * square - x**2) * half**2
 
     def every_report(self) -> SampledReports:
         indices, levels = every_subset(self.dimension, self.coordinates, self.law.levels)
@@ -216,7 +216,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
 
     def _worth(self, reports: SampledReports) -> Worth:
         self._check(reports)
-        # One rounding a level and not one a report: equal reports are worth exactly the same.
+        # One rounding for each level, so that equal reports have exactly equal estimates.
         table = (self.law.values() * self.scale).astype(np.float32)
         worth: Worth = table[reports.levels.numpy()]
         return worth

@@ -75,7 +75,7 @@ class ThreeOutputsLaw(IndependentLaw):
         return chances
 
     def values(self) -> FloatArray:
-        """-C, 0 and C, with C the inverse of how much more often than the wrong one the right end is sent."""
+        """-C, 0 and C, with C the inverse of the probability of the right end minus that of the wrong end."""
         size = WORD / (WORD - self.nothing_at_end - 2 * self.wrong)
         return np.array([-size, 0.0, size])
 
@@ -91,16 +91,16 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
     with localcontext(PRECISION):
         ratio = exp_share(epsilon, parts)
         # Even, so that what is left divides into two equal halves for -C and C.
-        nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)
-        # Silence is at most e^epsilon times as likely in the middle as at the ends: the rarer is rounded up.
+        nothing = 2 * int(WORD * _best_silence(share_of(epsilon, parts), ratio) / 2)
+        # The level 0 is at most e^epsilon times as likely in the middle as at the ends, where it is rounded up.
         at_end = round_up(nothing / ratio) if nothing else 0
-        # The right end gets e^epsilon times as many words as the wrong one, of those that silence leaves.
+        # The right end gets e^epsilon times as many of the remaining words as the wrong end.
         wrong = round_up((WORD - at_end) / (ratio + 1))
     # Only where the ratio exceeds 2^64 / 2 is the middle left with fewer words for an end than the far end has.
     return ThreeOutputsLaw(min(nothing, WORD - 2 * wrong), at_end, wrong)
 
 
-def _silence(share: float, ratio: Decimal) -> Decimal:
+def _best_silence(share: float, ratio: Decimal) -> Decimal:
     """a, the chance of 0 in the middle of the range that gives the least worst variance for d = 1."""
     if share < math.log(2):
         return Decimal(0)

@@ -58,7 +58,7 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
 
     def __post_init__(self) -> None:
         require_whole(2, _validate.LARGEST_COUNT, classes=self.classes)
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         # This is keep - flip, which estimates divide by: below 2^-44 the rounding to whole outcomes would show in it.
         if WORD - self.classes * self.share < WORD >> 44:
             raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
@@ -88,8 +88,8 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
         for start, stop in blocks(len(true), 1, BLOCK):
             # The first (c-1) w outcomes belong to the other classes in order, the rest to the true one.
             drawn = np.minimum(randomness.uint64(stop - start) // width, np.uint64(self.classes - 1))
-            other, mine = drawn.astype(np.int64), true[start:stop]
-            reported[start:stop] = np.where(other < self.classes - 1, other + (other >= mine), mine)
+            other, own = drawn.astype(np.int64), true[start:stop]
+            reported[start:stop] = np.where(other < self.classes - 1, other + (other >= own), own)
         return LabelReports(torch.from_numpy(reported))
 
     def named(self, reports: LabelReports) -> npt.NDArray[np.bool_]:
@@ -98,8 +98,8 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
         return named
 
     def evidence(self, reports: LabelReports) -> FloatArray:
-        every: FloatArray = np.where(self.named(reports), math.log(self.keep), math.log(self.flip))
-        return every
+        log_probabilities: FloatArray = np.where(self.named(reports), math.log(self.keep), math.log(self.flip))
+        return log_probabilities
 
     def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
         # A report is a number, so [n] is enough where the table of every class would be [n, c].

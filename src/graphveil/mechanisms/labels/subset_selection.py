@@ -1,4 +1,4 @@
-"""Subset selection: a random set of classes that holds the true one more often than chance.
+"""Subset selection: a random set of classes that holds the true class more often than by chance.
 
 Source: M. Ye, A. Barg, "Optimal Schemes for Discrete Distribution Estimation under Locally Differential Privacy", IEEE
 Transactions on Information Theory 2018, equations 5 to 8: all sets of d classes are sent, those with the true one e^eps
@@ -53,7 +53,7 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
 
     def __post_init__(self) -> None:
         require_whole(2, MOST_CLASSES, classes=self.classes)
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         if self.size is not None:
             require_whole(1, self.classes - 1, size=self.size)
         self.law.refuse_no_information(self.epsilon)
@@ -77,32 +77,32 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
         return self.sent * (self.classes - 1).bit_length() / 8
 
     def _encode(self, true: npt.NDArray[np.int64], randomness: Randomness) -> SubsetReports:
-        _validate.fits_in_memory(len(true), self.sent, "reports")
+        _validate.require_dense_size(len(true), self.sent, "reports")
         members = np.empty((len(true), self.sent), np.int32)
         for start, stop in blocks(len(true), self.classes):
             column = true[start:stop, None]
             n, sent = len(column), self.sent
-            # All words are drawn for everybody: how many are used says nothing of the class.
+            # All words are drawn for everybody: how much randomness is used reveals nothing.
             words = randomness.uint64(2 * n).reshape(2, n)
             drawn = draw_subsets(n, self.classes - 1, sent, randomness)
-            # Numbers of the c - 1 other classes: those from the true one on are one higher.
+            # Of the c - 1 other classes: the numbers of classes above the true one are shifted by 1.
             chosen = drawn + (drawn >= column)
-            own = words[0] >= np.uint64(self.left_out)
-            # Any of the d may give way to the true class: what is left is a uniform set of d - 1 others.
-            place = (words[1] % np.uint64(sent)).astype(np.int64)
-            rows = np.flatnonzero(own)
-            chosen[rows, place[rows]] = column[rows, 0]
+            includes_true = words[0] >= np.uint64(self.left_out)
+            # The true class replaces a random one of the d: the rest is a uniform set of d - 1 other classes.
+            replaced = (words[1] % np.uint64(sent)).astype(np.int64)
+            rows = np.flatnonzero(includes_true)
+            chosen[rows, replaced[rows]] = column[rows, 0]
             chosen.sort(axis=1)
             members[start:stop] = chosen
         return SubsetReports(torch.from_numpy(members))
 
     def evidence(self, reports: SubsetReports) -> FloatArray:
         remaining, sent = self.classes - 1, self.sent
-        with_it = math.log(self.law.keep) - log_subsets(remaining, sent - 1)
+        with_class = math.log(self.law.keep) - log_subsets(remaining, sent - 1)
         # From the integer: at a large epsilon `keep` is 1 in floating point, and the set without it still possible.
-        without = math.log(self.left_out / WORD) - log_subsets(remaining, sent)
-        every: FloatArray = np.where(self.named(reports), with_it, without)
-        return every
+        without_class = math.log(self.left_out / WORD) - log_subsets(remaining, sent)
+        log_probabilities: FloatArray = np.where(self.named(reports), with_class, without_class)
+        return log_probabilities
 
     def every_report(self) -> SubsetReports:
         chosen, _ = every_subset(self.classes, self.sent, 1)
@@ -113,9 +113,9 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
         if members.shape[1] != self.sent:
             raise InputError(f"reports hold {members.shape[1]} classes", allowed=f"{self.sent}")
         require_inside(members, 0, self.classes - 1, "a class")
-        # A class named twice would count for two, and no device names one twice.
+        # No device names a class twice, which would then count twice.
         require_inside(members.diff(dim=1), 1, self.classes, "classes in an order")
-        _validate.fits_in_memory(len(members), self.classes, "the classes")
+        _validate.require_dense_size(len(members), self.classes, "the classes")
         named = np.zeros((len(members), self.classes), np.bool_)
         np.put_along_axis(named, members.numpy().astype(np.int64), True, axis=1)
         return named

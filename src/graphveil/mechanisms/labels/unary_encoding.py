@@ -48,7 +48,7 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
 
     def __post_init__(self) -> None:
         require_whole(2, MOST_CLASSES, classes=self.classes)
-        _validate.positive_epsilon(self.epsilon)
+        _validate.require_epsilon(self.epsilon)
         self.law.refuse_no_information(self.epsilon)
 
     @property
@@ -62,19 +62,19 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
     def _encode(self, true: npt.NDArray[np.int64], randomness: Randomness) -> OneBitReports:
         packed = np.empty((len(true), self._bytes), np.uint8)
         for start, stop in blocks(len(true), self.classes):
-            # A word for every bit, whatever the class is: how much randomness is used says nothing of it.
+            # A word for every bit, whatever the class: how much randomness is used reveals nothing.
             words = randomness.uint64((stop - start) * self.classes).reshape(stop - start, self.classes)
-            own = true[start:stop, None] == np.arange(self.classes)
-            edge = np.where(own, np.uint64(WORD // 2), np.uint64(self._width))
-            packed[start:stop] = np.packbits(words < edge, axis=1)
+            is_true = true[start:stop, None] == np.arange(self.classes)
+            thresholds = np.where(is_true, np.uint64(WORD // 2), np.uint64(self._width))
+            packed[start:stop] = np.packbits(words < thresholds, axis=1)
         return OneBitReports(torch.from_numpy(packed))
 
     def evidence(self, reports: OneBitReports) -> FloatArray:
         bits, q = self.named(reports), self.law.flip
-        # The true class's bit is a coin toss and adds log 1/2 whatever it is; every other bit adds its own logarithm.
-        each: FloatArray = np.where(bits, math.log(q), math.log1p(-q))
-        every: FloatArray = each.sum(axis=1, keepdims=True) - each + math.log(0.5)
-        return every
+        # The bit of the true class is a coin toss, so it adds log 1/2; every other bit adds the logarithm of its law.
+        log_bits: FloatArray = np.where(bits, math.log(q), math.log1p(-q))
+        log_probabilities: FloatArray = log_bits.sum(axis=1, keepdims=True) - log_bits + math.log(0.5)
+        return log_probabilities
 
     def every_report(self) -> OneBitReports:
         _, bits = every_subset(self.classes, self.classes, 2)
@@ -84,7 +84,7 @@ class UnaryEncoding(CategoryMechanism[OneBitReports]):
         packed = reports.packed.numpy()
         if packed.shape[1] != self._bytes:
             raise InputError(f"reports hold {packed.shape[1]} bytes", allowed=f"{self._bytes}")
-        _validate.fits_in_memory(len(packed), self.classes, "the bits")
+        _validate.require_dense_size(len(packed), self.classes, "the bits")
         return np.unpackbits(packed, axis=1, count=self.classes).astype(np.bool_)
 
     @property

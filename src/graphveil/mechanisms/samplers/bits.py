@@ -22,10 +22,10 @@ WORD: Final = 1 << 64
 #: undecided, but then look-ups leave the cache.
 ENTRY_BITS: Final = 15
 #: Bits of a 32-bit word that come after its entry.
-AFTER: Final = 32 - ENTRY_BITS
+REST_BITS: Final = 32 - ENTRY_BITS
 #: Draws of a tile, and how many numbers it has for those of them that their first 32 bits leave open.
 TILE: Final = 1 << 10
-FURTHER: Final = 1 << 6
+FURTHER_WORDS: Final = 1 << 6
 _HALF_WORD: Final = np.uint64(32)
 _LOW_BITS: Final = np.uint64((1 << 32) - 1)
 # e^50 > 2^64: from here on the smallest threshold there is, 1, is already private enough.

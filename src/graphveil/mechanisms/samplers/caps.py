@@ -29,9 +29,9 @@ from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.runtime.late import special
 
-# The largest codebook that is chosen without being asked for, and what a smaller one may cost in variance.
-_LARGEST: Final = 1024
-_TOLERATED: Final = 1.03
+# The largest codebook by default, and the factor in variance by which a smaller one may be worse.
+_LARGEST_DEFAULT: Final = 1024
+_TOLERANCE: Final = 1.03
 # Standard normal numbers beyond 10 have probability below 2e-23.
 _FARTHEST: Final = 10.0
 
@@ -49,7 +49,7 @@ class CapLaw:
 
     @property
     def gain(self) -> float:
-        """By how much a report's codeword is, on average, longer in the direction of the value: E[g_sent . v]."""
+        """The mean component of a report's codeword in the direction of the value: E[g_sent . v]."""
         return (self.inside - self.outside) / WORD * float(_order_statistics(self.codewords)[0][self.closest - 1])
 
     @property
@@ -82,31 +82,31 @@ def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
         codewords: K; None: the number that the 3% rule chooses.
     """
     if codewords is not None:
-        return _whole(epsilon, codewords, _best(epsilon, codewords)[0])
-    limit = _best(epsilon, _LARGEST)[1] * _TOLERATED
-    sizes = (2**power for power in range(1, _LARGEST.bit_length()))
-    smallest = next(size for size in sizes if _best(epsilon, size)[1] <= limit)
+        return _law_in_outcomes(epsilon, codewords, _best_closest(epsilon, codewords)[0])
+    limit = _best_closest(epsilon, _LARGEST_DEFAULT)[1] * _TOLERANCE
+    sizes = (2**power for power in range(1, _LARGEST_DEFAULT.bit_length()))
+    smallest = next(size for size in sizes if _best_closest(epsilon, size)[1] <= limit)
     return cap_law(epsilon, smallest)
 
 
-def _best(epsilon: float, codewords: int) -> tuple[int, float]:
-    """The number of closest codewords that makes 1 / gain^2 least, and that."""
+def _best_closest(epsilon: float, codewords: int) -> tuple[int, float]:
+    """The number of closest codewords with the least 1 / gain^2, and that value."""
     # At most half: of a codeword and its opposite one points towards the value; more could only lower the gain.
     closest = np.arange(1, codewords // 2 + 1)
     decay = math.exp(-epsilon)
     # Gain of t closest codewords: their probability less what they would have anyway, times how close they are.
     gains = -math.expm1(-epsilon) / (closest + (codewords - closest) * decay) * _order_statistics(codewords)[0]
-    place = int(np.argmax(gains))
-    return place + 1, float(gains[place]) ** -2
+    index = int(np.argmax(gains))
+    return index + 1, float(gains[index]) ** -2
 
 
-def _whole(epsilon: float, codewords: int, closest: int) -> CapLaw:
+def _law_in_outcomes(epsilon: float, codewords: int, closest: int) -> CapLaw:
     """The probabilities in whole outcomes: all 2^64 are given out, and rounding goes to the private side."""
     with localcontext(PRECISION):
-        # Beyond e^50 every codeword further off has next to no outcome, whatever their number.
+        # Beyond e^50 each codeword further off has next to no outcome, whatever the number of codewords.
         least = round_up(WORD / (Decimal(min(epsilon, 50.0)).exp() * closest + codewords - closest))
     distant = codewords - closest
-    # The first that the closest can share; one of `closest` in a row does, as codewords are a power of two.
+    # The first count that leaves a multiple of `closest`; there is one, as the number of codewords is a power of two.
     outside = next(count for count in range(least, least + closest) if (WORD - distant * count) % closest == 0)
     return CapLaw(codewords, closest, (WORD - distant * outside) // closest, outside)
 

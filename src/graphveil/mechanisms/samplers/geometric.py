@@ -1,11 +1,11 @@
-"""Exact two-sided geometric noise, the integer form of Laplace noise: within bounds, or without an end.
+"""Exact two-sided geometric noise, the integer form of Laplace noise: bounded or unbounded.
 
 A geometric variable with ratio r (how many failures come before a success) has independent binary digits, digit i being
 1 with probability r^(2^i) / (1 + r^(2^i)); the difference of two such variables is two-sided geometric. Each digit is
 one comparison of uniform bits with a 256-bit threshold, of which the first 64 bits almost always decide.
 
-Without an end the digits stop where what they leave over, a geometric variable of its own, is rarely above 0: it is
-drawn trial by trial. Every number stays possible, and every probability is right to 1 part in 2^230. Counts, degrees
+Unbounded noise has digits up to a point where the overflow, again a geometric variable, is rarely above 0: it is drawn
+trial by trial. Every number stays possible, and every probability is right to 1 part in 2^230. Counts, degrees
 and noisy graphs are made with it.
 
 Source: A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009,
@@ -31,15 +31,15 @@ from graphveil.privacy import Randomness
 # So many bits that all rounding of all thresholds together stays far below the slack that epsilon leaves.
 _BITS: Final = 256
 _REST: Final = _BITS - 64
-#: In which probabilities are computed.
+#: The decimal context in which probabilities are computed.
 DEEP: Final = Context(prec=120)
 #: 2^256 times a probability, as its first 64 bits and the other 192: what `bernoulli` draws from.
 Bernoulli = tuple[int, int]
-# Once 2^digits failures in a row are rarer than this, the rest is cheaper trial by trial.
+# Once 2^digits failures in a row are rarer than this, drawing the rest trial by trial is cheaper.
 _RARE: Final = Decimal(1) / 256
 # More hides nothing: the noise is then 0 except with probability 3e-14.
 _LARGEST_RATE: Final = 32.0
-# Taken off epsilon, far more than 256-bit coins can add to it.
+# Subtracted from epsilon: far more than 256-bit coins can add to it.
 _SLACK: Final = 1e-12
 # Noise further out has probability e^-1e6 even at the smallest epsilon there is, and is drawn as this.
 _FURTHEST: Final = 1 << 60
@@ -63,10 +63,10 @@ class TwoSidedGeometric:
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         distance = np.abs(noise).astype(np.float64)
-        # Of two geometric variables below 2^bits differences near the end come about in fewer ways: `ends`.
-        left = 2.0**self.bits - distance
-        ends: FloatArray = np.log(-np.expm1(-2 * self.rate * left))
-        return self._log_scale() - self.rate * distance + ends
+        # Two geometric variables below 2^bits have fewer pairs with a difference near 2^bits.
+        remaining = 2.0**self.bits - distance
+        end_factor: FloatArray = np.log(-np.expm1(-2 * self.rate * remaining))
+        return self._log_scale() - self.rate * distance + end_factor
 
     def log_tail(self, noise: Levels) -> FloatArray:
         """log Pr[Z >= z] for 1 <= z <= 2^(bits-1); what the end at 2^bits takes off is below e^-60 of it."""
@@ -105,7 +105,7 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
 
 
 def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
-    """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide.
+    """Whether uniform 256-bit numbers lie below a threshold; the last 192 bits are drawn only where they decide.
     Returns bool [count].
 
     Args:
@@ -134,12 +134,12 @@ class Geometric:
         total = np.zeros(count, np.int64)
         for digit, is_one in enumerate(self.digits):
             total += bernoulli(*is_one, count, randomness).astype(np.int64) << digit
-        going = np.flatnonzero(bernoulli(*self.overflow, count, randomness))
-        # What exceeds all digits is geometric of ratio r^(2^digits), independent of them: it has no memory.
-        while going.size:
-            total[going] += 1 << len(self.digits)
-            going = going[total[going] < self.limit]
-            going = going[bernoulli(*self.overflow, going.size, randomness)]
+        overflowing = np.flatnonzero(bernoulli(*self.overflow, count, randomness))
+        # The excess over all digits is geometric of ratio r^(2^digits) and independent of them: the law is memoryless.
+        while overflowing.size:
+            total[overflowing] += 1 << len(self.digits)
+            overflowing = overflowing[total[overflowing] < self.limit]
+            overflowing = overflowing[bernoulli(*self.overflow, overflowing.size, randomness)]
         return np.minimum(total, self.limit)
 
 
@@ -199,7 +199,7 @@ class TwoSided:
 
     @property
     def thresholds(self) -> tuple[tuple[int, ...], int]:
-        """2^256 times the probabilities that each binary digit of a number is 1, and that more comes after them."""
+        """2^256 times the probabilities that each binary digit is 1, and that the number exceeds all digits."""
         law = _geometric(self.rate)
         digits, overflow = law.digits, law.overflow
         return tuple((first << 192) + rest for first, rest in digits), (overflow[0] << 192) + overflow[1]

@@ -31,7 +31,7 @@ from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Randomness
 
-# e^50 > 2^64: more epsilon than this for one choice cannot make an outcome any rarer than one word.
+# e^50 > 2^64: a larger epsilon for one choice cannot make an outcome rarer than one word.
 LARGEST_SHARE: Final = 50.0
 
 
@@ -51,9 +51,9 @@ class TwoWeights:
 
     def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
         """`count` outcomes: the near ones are 0..near-1, the far ones follow."""
-        return self.place(randomness.uint64(count))
+        return self.outcome_of(randomness.uint64(count))
 
-    def place(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def outcome_of(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """The outcome that owns each word."""
         edge = self.near * self.high
         far = np.uint64(self.near) + (words - np.uint64(edge)) // np.uint64(self.low)
@@ -61,7 +61,7 @@ class TwoWeights:
 
 
 def share_of(epsilon: float, parts: int) -> float:
-    """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy."""
+    """The epsilon of one of `parts` equal choices in floating point, to choose sizes; never for probabilities."""
     return min(epsilon / parts, LARGEST_SHARE)
 
 
@@ -85,7 +85,7 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
     # The next weight for which what is left divides evenly among the near outcomes.
     common = math.gcd(near, far)
     modulus, step = near // common, far // common
-    # Raising `low` lowers the ratio high / low, so the search for an even division never costs privacy.
+    # A larger `low` means a smaller ratio high / low, so the search for an even division never costs privacy.
     low += (WORD // common - step * low) * pow(step, -1, modulus) % modulus
     return TwoWeights(near, far, (WORD - far * low) // near, low)
 
@@ -94,7 +94,7 @@ Places = npt.NDArray[np.int64]
 
 
 class Law(Protocol):
-    """Randomizes the positions 0..steps of k coordinates of each user; values are in half-ranges around the middle."""
+    """Randomizes the positions 0..steps of k coordinates of each user; values are in half-ranges from the middle."""
 
     @property
     def steps(self) -> int:
@@ -122,7 +122,7 @@ class Law(Protocol):
         """
 
     def values(self) -> FloatArray:
-        """What each level adds to the estimate: at position s its average is 2 s / steps - 1."""
+        """The value of each level in the estimate: at position s their average is 2 s / steps - 1."""
 
     def second_moments(self) -> FloatArray:
         """The average square of the value at every position, [steps + 1]."""
@@ -181,7 +181,7 @@ def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
     return float((squares[:-1] + slopes * (peaks - ends[:-1]) - peaks**2).max())
 
 
-# Levels in the window, a power of two so that the weights come out whole; fewer where that keeps the steps below.
+# Levels in the window, a power of two so that weights are whole numbers; fewer where steps would exceed the next.
 _WIDTH: Final = 64
 _MOST_STEPS: Final = 1 << 14
 
@@ -205,19 +205,19 @@ class WindowLaw(IndependentLaw):
         """Levels for positions [n, k]."""
         # The outcome is drawn before the position is looked at; the position only says which level it stands for.
         outcome = self.weights.draw(positions.size, randomness).reshape(positions.shape)
-        return self.place(positions, outcome)
+        return self.level_of(positions, outcome)
 
-    def place(self, positions: Places, outcome: Places) -> Places:
+    def level_of(self, positions: Places, outcome: Places) -> Places:
         """The level of each outcome: the near ones fill the window, the far ones what is left, in order.
 
         Args:
             positions: int64, 0 to steps.
             outcome: int64 in the same shape, as `TwoWeights` draws them.
         """
-        left = outcome - self.weights.near
+        far_index = outcome - self.weights.near
         # Far levels keep their order around the window: those from its place on come after its last level.
-        outside = left + (left >= positions) * self.weights.near
-        return np.where(left < 0, positions + outcome, outside)
+        outside = far_index + (far_index >= positions) * self.weights.near
+        return np.where(far_index < 0, positions + outcome, outside)
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
         near = (levels >= positions) & (levels < positions + self.weights.near)
@@ -225,7 +225,7 @@ class WindowLaw(IndependentLaw):
         return np.where(near, high, low)
 
     def values(self) -> FloatArray:
-        """Equally spaced around 0, and so far apart that means are right."""
+        """Equally spaced around 0, at the distance that makes means unbiased."""
         return (2 * np.arange(self.levels, dtype=np.float64) - (self.levels - 1)) * self._spacing
 
     def second_moments(self) -> FloatArray:

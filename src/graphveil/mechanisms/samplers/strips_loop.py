@@ -1,11 +1,11 @@
-"""The compiled loops of `strips`: words looked up and added on in one pass, and the few others searched for."""
+"""The compiled loops of `rounded_normal.Strips`: look up and add words in one pass, and search for the few others."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
+from graphveil.mechanisms.samplers.bits import ENTRY_BITS, FURTHER_WORDS, REST_BITS, TILE
 from graphveil.runtime.compiled import add_looked_up, compiled, lowest_bit
 
 
@@ -25,21 +25,21 @@ def add_decided(
         words: uniform 32-bit numbers [n].
         strips, decided, width: of the table.
         totals: what the draws are added to, in place.
-        undecided: room for n places; the first of them are set to those whose word decides nothing.
+        undecided: room for n indices; the first entries are set to those of the words that decide nothing.
     """
-    count, apart = 0, words.size // 64 * 64
-    for first in range(0, apart, 64):
-        left = 0
+    count, vectorized = 0, words.size // 64 * 64
+    for first in range(0, vectorized, 64):
+        mask = 0
         for eight in range(0, 64, 8):
-            left |= add_looked_up(words, strips, totals, first + eight, AFTER, width, decided, 8) << eight
-        # Of so many words together: a processor guesses how many of a few are left, and pays for each wrong guess.
-        while left:
-            undecided[count] = first + lowest_bit(left)
+            mask |= add_looked_up(words, strips, totals, first + eight, REST_BITS, width, decided, 8) << eight
+        # 64 words at a time: with few words the processor would often mispredict how many are left.
+        while mask:
+            undecided[count] = first + lowest_bit(mask)
             count += 1
-            left &= left - 1
-    for place in range(apart, words.size):
+            mask &= mask - 1
+    for place in range(vectorized, words.size):
         undecided[count] = place
-        count += add_looked_up(words, strips, totals, place, AFTER, width, decided, 1)
+        count += add_looked_up(words, strips, totals, place, REST_BITS, width, decided, 1)
     return count
 
 
@@ -55,13 +55,13 @@ def add_searched(
     ordinals: npt.NDArray[np.int32],
 ) -> int:
     """Add to `totals` at some places the draws of their words, as `Strips.search` would. Returns how many are left:
-    whose numbers equal an end, or that come after `FURTHER` in their tile. Their places come first in `places`, and
-    their totals are as they were.
+    whose numbers equal an end, or that come after `FURTHER_WORDS` in their tile. Their places come first in `places`,
+    and their totals are as they were.
 
     Args:
         words: uniform 32-bit numbers [n].
         places: those whose word decides nothing, rising [m]; overwritten.
-        further: uniform 32-bit numbers that continue words, `FURTHER` for each tile of them.
+        further: uniform 32-bit numbers that continue words, `FURTHER_WORDS` for each tile of them.
         ends, starts, width: of the table.
         totals: what the draws are added to, in place [n].
         ordinals: room for m; of those left, which of their tile they are.
@@ -74,7 +74,9 @@ def add_searched(
         place = places[i]
         ordinal = ordinal + 1 if place // TILE == tile else 0
         tile = place // TILE
-        number = (np.uint64(words[place]) << np.uint64(32)) | np.uint64(further[tile * FURTHER + ordinal % FURTHER])
+        number = (np.uint64(words[place]) << np.uint64(32)) | np.uint64(
+            further[tile * FURTHER_WORDS + ordinal % FURTHER_WORDS]
+        )
         start = np.int64(number >> shift) - first
         low, high = starts[start], starts[start + 1]
         while low < high:
@@ -83,7 +85,7 @@ def add_searched(
                 low = middle + 1
             else:
                 high = middle
-        if ordinal >= FURTHER or (low < ends.size and ends[low] == number):
+        if ordinal >= FURTHER_WORDS or (low < ends.size and ends[low] == number):
             places[left], ordinals[left] = place, ordinal
             left += 1
         else:
@@ -102,8 +104,8 @@ def add_draws(
     starts: npt.NDArray[np.int32],
     totals: np.ndarray,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Add to `totals` the draws that 64 bits decide. Returns the places of the others, and which of their tile they
-    are. In one piece: whoever comes back to Python waits for other threads there.
+    """Add to `totals` the draws that 64 bits decide. Returns the indices of the rest, and their ranks among the
+    undecided draws of a tile. One function for both steps: a return to Python in between would wait for other threads.
 
     Args:
         words, further: as for `add_searched`.

@@ -20,7 +20,7 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
     # Everything is reported, so nothing is drawn and the positions say nothing.
     if size == dimension:
         return np.broadcast_to(np.arange(dimension), (rows, dimension))
-    # Floyd compares each draw with all earlier ones; from about here one key for every coordinate is cheaper.
+    # Floyd compares each draw with all earlier ones; for larger subsets one key for every coordinate is cheaper.
     if size * size <= 8 * dimension:
         return _floyd(rows, dimension, size, randomness)
     # The places of the `size` smallest of d independent keys; equal keys have probability below d^2 / 2^65.
@@ -32,21 +32,21 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
     """R. Floyd's sampling without replacement (Bentley and Floyd, CACM 30(9), 1987), for all rows at once."""
     uniform = randomness.uint64(rows * size).reshape(rows, size)
     chosen = np.empty((rows, size), dtype=np.int64)
-    # Invariant: after each round the chosen are a uniform subset of 0..top.
-    for place, top in enumerate(range(dimension - size, dimension)):
-        pick = (uniform[:, place] % np.uint64(top + 1)).astype(np.int64)
-        repeated = (chosen[:, :place] == pick[:, None]).any(axis=1)
-        chosen[:, place] = np.where(repeated, top, pick)
+    # Invariant: after each round the chosen numbers are a uniform subset of 0..top.
+    for index, top in enumerate(range(dimension - size, dimension)):
+        pick = (uniform[:, index] % np.uint64(top + 1)).astype(np.int64)
+        repeated = (chosen[:, :index] == pick[:, None]).any(axis=1)
+        chosen[:, index] = np.where(repeated, top, pick)
     # Sorted: in which order a device sampled says nothing, and ascending indices show a repetition at a glance.
     chosen.sort(axis=1)
     return chosen
 
 
 def subset_blocks(rows: Rows, size: int) -> list[tuple[int, int]]:
-    """Row blocks that keep the random numbers, and the sparse entries looked through, within `BLOCK`.
+    """Row blocks whose random numbers, and sparse entries to read, stay within `BLOCK`.
 
     Args:
-        rows: the values, of which only shape and number of stored entries are looked at.
+        rows: the values, of which only shape and number of stored entries are read.
         size: coordinates that each user samples.
     """
     count, dimension = rows.shape
@@ -68,7 +68,7 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
     Args:
         levels: how many each chosen number has.
     """
-    _validate.enumerable(math.comb(dimension, size) * levels**size)
+    _validate.require_enumerable(math.comb(dimension, size) * levels**size)
     chosen = itertools.combinations(range(dimension), size)
     pairs = itertools.product(chosen, itertools.product(range(levels), repeat=size))
     subsets, sent = zip(*pairs, strict=True)

@@ -17,7 +17,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
-from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.guarantees import REPORTS_ONCE
 from graphveil.methods.base.people.account import repeat_assumptions
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people.people import times_paid
@@ -128,7 +128,7 @@ class LinkPrivacy:
         # The most asked relationship decides, as for features and labels.
         links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
         # Connections are no longer used as they are, and how often lists were reported is told below.
-        assumes = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))
+        assumes = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != REPORTS_ONCE))
         people = replace(people, assumes=assumes)
         if not links:
             unit = together([people.unit, RELATIONSHIP]) if math.isinf(people.epsilon) else people.unit

@@ -15,7 +15,7 @@ from matplotlib.ticker import NullLocator
 
 from graphveil.files.serial import to_json
 from graphveil.files.writing import new_folder, write_bytes, write_text
-from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
+from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measurements_of, refusals_of
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import figures
 from graphveil.reports.base.figures import BLUE, GREY, INK, clean
@@ -35,15 +35,15 @@ def write(question: Question, results: Sequence[Measurement | Refusal], folder: 
         "low": question.low,
         "high": question.high,
         "input": question.input,
-        "rows": [asdict(row) for row in measured(results)],
-        "refused": [asdict(row) for row in refused(results)],
+        "rows": [asdict(row) for row in measurements_of(results)],
+        "refused": [asdict(row) for row in refusals_of(results)],
         "folder": str(folder),
-        "figure": str(folder / "figure.png") if measured(results) else None,
+        "figure": str(folder / "figure.png") if measurements_of(results) else None,
     }
     with new_folder(folder) as place:
         write_text(place / "comparison.json", to_json(content, indent=2) + "\n")
-        if measured(results):
-            picture = mechanism_figure(question, measured(results))
+        if measurements_of(results):
+            picture = mechanism_figure(question, measurements_of(results))
             write_bytes(place / "figure.png", figures.png(picture))
             write_text(place / "figure.svg", figures.svg(picture))
     return content

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedResponse
-from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.guarantees import REPORTS_ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names_with, mechanism_named
 from graphveil.methods.base.people.account import repeat_assumptions
@@ -151,4 +151,4 @@ def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[
         return assumes
     each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
     truth = assume("reports-counted", each=", ".join(each))
-    return tuple(truth if fact == ONCE else fact for fact in assumes)
+    return tuple(truth if fact == REPORTS_ONCE else fact for fact in assumes)
