@@ -14,7 +14,7 @@ from graphveil.attacks.result import judge
 from graphveil.cli import main
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.files.serial import sealed, to_json
+from graphveil.files.serial import seal, to_json
 from graphveil.files.writing import write_text
 from graphveil.reports.attacks.files import PLAIN
 from tests.cli.conftest import Terminal
@@ -34,7 +34,7 @@ def leave_attack(folder: Path, method: str) -> None:
     results = {}
     for label, members in ((method, scores), (PLAIN, scores + 0.5)):
         results[label] = judge("linkteller", "edges", members, scores, limit=Limit(1.0, 0.0, "made")).to_dict()
-    write_text(folder / "attack-linkteller.json", sealed(results))
+    write_text(folder / "attack-linkteller.json", seal(results))
 
 
 def leave_federation() -> None:

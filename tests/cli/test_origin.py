@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.graphs import load_parts, social_graph
-from graphveil.graphs.load import is_name, lasting
+from graphveil.graphs.load import is_name, lasting_source
 from graphveil.graphs.tables.write import write_folder
 from graphveil.methods.base.network.start import SHIPPED
 from tests.cli.conftest import Terminal
@@ -49,10 +49,10 @@ def tells(folder: Path, word: str) -> list[str]:
     ],
 )
 def test_what_finds_the_data_later(typed: str, origin: dict[str, str]) -> None:
-    assert lasting(typed, "/data") == origin
-    assert is_name(typed) and not is_name("/a/cora") and lasting("/a/cora", "/data") == {"source": "/a/cora"}
-    assert lasting("own") == {"source": str(Path.cwd() / "own")}
-    assert lasting("cora", "data")["data_root"] == str(Path.cwd() / "data")
+    assert lasting_source(typed, "/data") == origin
+    assert is_name(typed) and not is_name("/a/cora") and lasting_source("/a/cora", "/data") == {"source": "/a/cora"}
+    assert lasting_source("own") == {"source": str(Path.cwd() / "own")}
+    assert lasting_source("cora", "data")["data_root"] == str(Path.cwd() / "data")
 
 
 def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:

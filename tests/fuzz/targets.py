@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli import main
-from graphveil.files.serial import sealed
+from graphveil.files.serial import seal
 from tests.fuzz.mutate import NUMBERS, WORDS, mutate
 from tests.fuzz.published import published_targets
 from tests.fuzz.stored import model_targets, stored_targets
@@ -302,7 +302,7 @@ def _attacked(run: Path, folder: Path) -> Path:
     shutil.copytree(run, folder, symlinks=True)
     for attack, results in attack_results().items():
         content = {label: result.to_dict() for label, result in results.items()}
-        (folder / f"attack-{attack}.json").write_text(sealed(content))
+        (folder / f"attack-{attack}.json").write_text(seal(content))
     return folder
 
 
@@ -314,7 +314,7 @@ def attacks(content: bytes, name: str, rng: random.Random) -> bytes:
         json.dumps({key: value for key, value in json.loads(content).items() if key != "sha256"}).encode(), name, rng
     )
     try:
-        return sealed(dict(json.loads(changed))).encode()
+        return seal(dict(json.loads(changed))).encode()
     except (ValueError, TypeError, RecursionError):
         return changed
 

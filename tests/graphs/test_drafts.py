@@ -14,7 +14,7 @@ import pytest
 from graphveil.errors import InputError, UsedPathError
 from graphveil.graphs import load_parts
 from graphveil.graphs.drafts.answers import Answers, declare, open_questions, unanswered
-from graphveil.graphs.drafts.draft import draft
+from graphveil.graphs.drafts.draft import read_draft
 from graphveil.graphs.drafts.folder import check_folder, declare_folder
 from graphveil.graphs.drafts.public_knowledge import suggestion_of
 from graphveil.graphs.tables.headers import read_header
@@ -55,7 +55,7 @@ def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path, monkeypatch
             return content
 
     monkeypatch.setattr(Path, "open", lambda path, *words, **options: Guarded(path, *words, **options))
-    draft(names)
+    read_draft(names)
     assert bytes_read == {"nodes.csv": b"person,age,team,member,name,club\n", "edges.csv": b"caller,callee\n"}
 
 
@@ -74,7 +74,7 @@ def test_no_value_changes_a_draft(tmp_path: Path, ending: str) -> None:
             path = here / f"{stem}.{ending}"
             _ = frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
         answers = Answers(("features",), ("a", "b"), False, {"odd": {"number": [0, 1]}}, label="none")
-        drafts.append((draft(here), declare(draft(here), answers)))
+        drafts.append((read_draft(here), declare(read_draft(here), answers)))
     assert drafts[0] == drafts[1]
 
 
@@ -106,7 +106,7 @@ def test_a_name_that_tells_who_somebody_is_is_suggested_to_be_left_out() -> None
 
 
 def test_a_draft_says_what_names_say_and_what_is_open(tmp_path: Path) -> None:
-    town = draft(folder(tmp_path / "town"))
+    town = read_draft(folder(tmp_path / "town"))
     assert dict(town.roles) == {"id": "person", "label": None, "split": None, "source": "caller", "target": "callee"}
     keys = ["label", "private", "classes", "directed", "columns.team", "columns.member", "columns.club"]
     assert [question.key for question in open_questions(town, Answers())] == keys
@@ -119,7 +119,7 @@ def test_a_draft_says_what_names_say_and_what_is_open(tmp_path: Path) -> None:
 
 def test_columns_that_are_called_alike_are_one_question(tmp_path: Path) -> None:
     header = "id,x0,x1,x2,y_1,y_2,y_3,y_sum,[z]1,[z]2,[z]3,label"
-    wide = draft(folder(tmp_path / "wide", header + "\n", "from,to\n"))
+    wide = read_draft(folder(tmp_path / "wide", header + "\n", "from,to\n"))
     assert [feature.name for feature in unanswered(wide, Answers())] == ["x*", "y_[0-9]*", "y_sum", "[[]z]*"]
     toml = declare(wide, Answers.from_facts({**FACTS, "label": None, "columns": {"*": {"number": [0, 1]}}})).toml
     assert "range = [0, 1]" in toml and "features" not in toml.replace('["features"]', "")
@@ -155,12 +155,12 @@ def test_what_is_declared_is_what_load_graph_reads(tmp_path: Path, facts: dict[s
 
 def test_a_features_file_needs_its_dimension_and_one_range(tmp_path: Path) -> None:
     town = folder(tmp_path / "town", "id,label\np,a\nq,b\n", "source,target\np,q\n", "id,feature\np,3\n")
-    assert [question.key for question in open_questions(draft(town), Answers())][-1] == "dimension"
+    assert [question.key for question in open_questions(read_draft(town), Answers())][-1] == "dimension"
     answers = Answers(("features",), ("a", "b"), False, dimension=5)
     assert "range = [0, 1]" in declare_folder(town, answers).toml
     assert check_folder(town) == "2 people, 5 features, 2 classes; private: features"
     with pytest.raises(InputError, match="number = "):
-        declare(draft(town), Answers(("features",), ("a", "b"), False, {"value": "yes-no"}, dimension=5))
+        declare(read_draft(town), Answers(("features",), ("a", "b"), False, {"value": "yes-no"}, dimension=5))
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_answers_that_cannot_be_are_refused_and_nothing_is_written(
 def test_what_tells_who_somebody_is_becomes_a_feature_by_its_name_alone(tmp_path: Path) -> None:
     town = folder(tmp_path / "town")
     kind = {"tags": ["Ann", "Bob"], "most": 1}
-    wide = declare(draft(town), Answers.from_facts({**FACTS, "columns": {"*": kind}}))
+    wide = declare(read_draft(town), Answers.from_facts({**FACTS, "columns": {"*": kind}}))
     assert "left out: name" in wide.notes
-    named = declare(draft(town), Answers.from_facts({**COMPLETE, "columns": {**TEAM, "name": kind}}))
+    named = declare(read_draft(town), Answers.from_facts({**COMPLETE, "columns": {**TEAM, "name": kind}}))
     assert "name is a feature, though it tells who somebody is" in named.notes
 
 

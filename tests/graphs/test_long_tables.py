@@ -14,7 +14,7 @@ import pytest
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs import load_parts
-from graphveil.graphs.declared.id_places import IdPlaces, KnownIds, find_places
+from graphveil.graphs.declared.id_lookup import HashLookup, PeopleIds, find_nodes
 from graphveil.graphs.tables.long_csv import LongCsv
 from graphveil.graphs.tables.tables import Table, open_table, read_table
 from tests.graphs.made import folder
@@ -58,7 +58,7 @@ def test_a_bad_row_is_named_by_its_number_in_the_file(
     ids = polars.Series(np.arange(1_600_000) % 5)
     bad = ids.scatter(list(spoil), list(spoil.values())).cast(kind)
     with pytest.raises(DataError) as raised:
-        find_places(written(tmp_path / "edges.parquet", bad), "source", KnownIds(polars.Series(range(5))))
+        find_nodes(written(tmp_path / "edges.parquet", bad), "source", PeopleIds(polars.Series(range(5))))
     assert message in str(raised.value).replace("'", "")
 
 
@@ -106,11 +106,11 @@ def test_a_csv_whose_lines_may_be_no_rows_is_read_whole(tmp_path: Path, text: st
 
 @pytest.mark.parametrize("wrong", [b"1,2,3", b"1,\xff", b"1,7", b"1"])
 def test_a_long_csv_is_refused_as_a_short_one_is(tmp_path: Path, wrong: bytes) -> None:
-    path, ids, messages = tmp_path / "edges.csv", KnownIds(polars.Series([1, 2])), []
+    path, ids, messages = tmp_path / "edges.csv", PeopleIds(polars.Series([1, 2])), []
     path.write_bytes(b"a,b\n" + b"1,2\n" * 30 + wrong + b"\n1,2\n")
     for in_memory in (0, None):
         with pytest.raises(DataError) as raised:
-            find_places(open_table(path, in_memory=in_memory), "b", ids)
+            find_nodes(open_table(path, in_memory=in_memory), "b", ids)
         messages.append(str(raised.value))
     assert messages[0] == messages[1] and "line 32" in messages[0]
 
@@ -120,7 +120,7 @@ import os, re, sys
 from pathlib import Path
 os.environ["POLARS_MAX_THREADS"] = "1"
 import polars
-from graphveil.graphs.declared.id_places import KnownIds, find_places
+from graphveil.graphs.declared.id_lookup import KnownIds, find_places
 from graphveil.graphs.tables.tables import open_table
 known = KnownIds(polars.Series([1]))
 peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
@@ -159,13 +159,13 @@ def texts(kind: str, people: int) -> list[str]:
 @pytest.mark.parametrize("people", [1, 128, 5_000])
 def test_every_id_is_found_and_no_other(kind: str, people: int) -> None:
     ids = texts(kind, people)
-    places = IdPlaces.of(polars.Series(ids))
+    nodes = HashLookup.of(polars.Series(ids))
     positions = np.random.default_rng(people).integers(0, people, 300_000)
-    result = places.find(polars.Series(ids).gather(positions))
+    result = nodes.find(polars.Series(ids).gather(positions))
     assert np.array_equal(result, positions)
     # The same number written otherwise is somebody else.
     strangers = [f"0{text}" for text in ids] + [f"{text} " for text in ids] + [""]
-    assert (places.find(polars.Series(strangers)) == -1).all()
+    assert (nodes.find(polars.Series(strangers)) == -1).all()
 
 
 class Alike:
@@ -188,6 +188,6 @@ class Alike:
 
 @pytest.mark.parametrize("alike", [1, 40])
 def test_ids_of_one_hash_are_told_apart_by_the_other(alike: int) -> None:
-    places = IdPlaces.of(cast(polars.Series, Alike(list(range(7, 57)), alike)))
-    result = places.find(cast(polars.Series, Alike([56, 7, 20, 57, 6], alike)))
+    nodes = HashLookup.of(cast(polars.Series, Alike(list(range(7, 57)), alike)))
+    result = nodes.find(cast(polars.Series, Alike([56, 7, 20, 57, 6], alike)))
     assert result.tolist() == [49, 0, 13, -1, -1]

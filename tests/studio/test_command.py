@@ -16,7 +16,7 @@ import pytest
 
 from graphveil.cli import main
 from graphveil.cli.base.console import json_lines
-from graphveil.graphs.load import present
+from graphveil.graphs.load import present_sets
 from graphveil.runtime.progress import Progress
 from graphveil.studio.root import STATE
 
@@ -107,11 +107,11 @@ def test_progress_for_a_program_is_a_line_for_each_stage_and_twice_a_second(tmp_
 
 
 def test_named_sets_are_present_where_their_files_are(tmp_path: Path) -> None:
-    assert present(tmp_path) == ("digits", "social")
+    assert present_sets(tmp_path) == ("digits", "social")
     for file in ("facebook100/Reed98.mat", "pyg/CitationFull/cora_ml/raw/cora_ml.npz"):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).touch()
-    assert present(tmp_path) == ("cora-ml", "facebook100-reed98", "digits", "social")
+    assert present_sets(tmp_path) == ("cora-ml", "facebook100-reed98", "digits", "social")
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 _ENDINGS: Final = (".csv", ".parquet", ".jsonl")
 _MOST: Final = 10_000
 #: Seconds for which a lock may be that of a process that only looks whether the file is left over.
-_GLANCE: Final = 0.3
+_LOCK_WAIT: Final = 0.3
 
 
 class Output:
@@ -153,7 +153,7 @@ def new_output(
     """
     with ExitStack() as stack:
         if out is None:
-            out = _first(default, stack, check)
+            out = _first_free(default, stack, check)
         else:
             check(out)
             if not reserve(out, stack):
@@ -219,7 +219,7 @@ def locked_folder(folder: Path, say: Say = lambda line: None) -> Iterator[None]:
         os.close(lock)
 
 
-def _first(default: Path, stack: ExitStack, check: Callable[[Path], None]) -> Path:
+def _first_free(default: Path, stack: ExitStack, check: Callable[[Path], None]) -> Path:
     for path in numbered(default):
         with suppress(UsedPathError):
             check(path)
@@ -233,7 +233,7 @@ def _folders(path: Path) -> Iterator[Path]:
     """Where a result may go: beside its path, else the next folder above, else here, else among temporary files."""
     yield path.parent
     above = path.absolute().parent.parents
-    yield from [place for place in above if place.is_dir() and os.access(place, os.W_OK | os.X_OK)][:1]
+    yield from [folder for folder in above if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)][:1]
     with suppress(FileNotFoundError):
         yield Path.cwd()
         yield Path(tempfile.gettempdir())
@@ -254,7 +254,7 @@ def _write_below(folder: Path, name: str, text: str) -> None:
 
 def _lock(file: Path) -> int | None:
     """Make and lock a file; None: another process holds it."""
-    until = time.monotonic() + _GLANCE
+    until = time.monotonic() + _LOCK_WAIT
     while True:
         lock = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         try:
@@ -266,7 +266,7 @@ def _lock(file: Path) -> int | None:
                 # Whoever looks for leftovers locks it for a moment too.
                 if time.monotonic() > until:
                     return None
-                time.sleep(_GLANCE / 30)
+                time.sleep(_LOCK_WAIT / 30)
                 continue
         with suppress(FileNotFoundError):
             # Its last holder may have removed it after it was opened here: then the name is free, or another file's.

@@ -59,10 +59,10 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
         error: the kind of refusal.
     """
     # The descriptor is judged and read; by then the path could name another file.
-    number = _open(path, error)
-    with os.fdopen(number, "rb") as file:
+    descriptor = _open(path, error)
+    with os.fdopen(descriptor, "rb") as file:
         try:
-            _require_size(os.fstat(number).st_size, path, largest, error)
+            _require_size(os.fstat(descriptor).st_size, path, largest, error)
             # One byte more than allowed: a file that grows while it is read is noticed.
             content = file.read(largest + 1)
         except OSError as fault:
@@ -94,7 +94,7 @@ def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
     return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
-def read_made_object(path: Path) -> dict[str, Any]:
+def read_cached_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file that this program wrote and can make again."""
     remedy = "delete it to have it made again"
     try:
@@ -115,7 +115,9 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
         error: the kind of refusal.
     """
     try:
-        content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        content = json.loads(
+            text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, parse_float=_parse_finite
+        )
         _require_shallow(content)
     except RecursionError as fault:
         raise _too_deep(where, error) from fault
@@ -208,8 +210,8 @@ def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -
         path, error: as of `read_bytes`.
         packed: whether the format itself may begin as an archive does.
     """
-    number = _open(path, error)
-    with os.fdopen(number, "rb") as file:
+    descriptor = _open(path, error)
+    with os.fdopen(descriptor, "rb") as file:
         if not packed:
             _refuse_compressed(file.read(8), path, error)
 
@@ -218,18 +220,18 @@ def _open(path: Path, error: Kind) -> int:
     """Open a file without waiting for anything; refuse what is none."""
     try:
         # Opened once, then judged by its descriptor: a file swapped after a check by name would get past it.
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise error(f"cannot be opened ({reason})", where=str(path)) from fault
-    mode = os.fstat(number).st_mode
+    mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
-        os.close(number)
+        os.close(descriptor)
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
         raise error(f"is {kind}, not a file", where=str(path))
-    return number
+    return descriptor
 
 
 def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
@@ -248,7 +250,7 @@ def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
         raise error(f"has {extent}", where=str(path), allowed=f"at most {largest / MIB:g} MiB for such a file")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     # Readers differ in which of two equal keys they take, so a file could say two things at once.
     if len(content) < len(pairs):
@@ -257,11 +259,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _no_number(word: str) -> float:
+def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     value = float(text)
     # 1e999 is legal JSON and reads as infinity: an epsilon of it would pass for "no privacy".
     if not math.isfinite(value):
@@ -278,14 +280,14 @@ def _require_shallow(content: object) -> None:
         if depth > DEEPEST + 1:
             raise RecursionError
         depth += 1
-        inner: list[Any] = []
+        next_level: list[Any] = []
         for holder in level:
             for value in holder.values() if isinstance(holder, Mapping) else holder:
                 if isinstance(value, Mapping | list):
-                    inner.append(value)
+                    next_level.append(value)
                 elif isinstance(value, int) and not -_LARGEST_WHOLE < value < _LARGEST_WHOLE:
                     raise ValueError("a whole number has more than 300 digits")
-        level = inner
+        level = next_level
 
 
 def _too_deep(where: str, error: Kind) -> InputError:

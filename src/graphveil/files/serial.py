@@ -45,14 +45,14 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 
-def sealed(content: Mapping[str, Any]) -> str:
+def seal(content: Mapping[str, Any]) -> str:
     """Return the text of a file that carries a hash of what it holds: an edit is noticed, a forger is not."""
     # The hash is of the values and not of the text: indentation may change with a version, what was found may not.
     return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
 
 
-def unsealed(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """Return what `sealed` was given.
+def unseal(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """Return what `seal` was given.
 
     Args:
         file: for the ModelFileError, where it was changed.

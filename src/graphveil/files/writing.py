@@ -63,15 +63,17 @@ def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
     with writing(path):
         sweep(path.parent, path.name)
         # Mode at creation: a chmod afterwards would leave a moment in which others could read it.
-        partial, lock = _begin(path, lambda place: os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)))
+        hidden, lock = _create_partial(
+            path, lambda hidden: os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        )
         try:
-            yield partial
-            with partial.open("r+b") as file:
+            yield hidden
+            with hidden.open("r+b") as file:
                 # Content before name: else a power cut can leave the new name on an empty file.
                 os.fsync(file.fileno())
-            partial.replace(path)
+            hidden.replace(path)
         finally:
-            _end(partial, lock)
+            _discard(hidden, lock)
 
 
 def sync_folder(folder: Path) -> None:
@@ -90,8 +92,8 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
     for path in [folder / name for name in names]:
         with writing(path), path.open("r+b" if os.name == "nt" else "rb") as file:
             os.fsync(file.fileno())
-    for place in (folder, folder.absolute().parent):
-        sync_folder(place)
+    for synced in (folder, folder.absolute().parent):
+        sync_folder(synced)
 
 
 @contextmanager
@@ -117,11 +119,11 @@ def partial_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
     with parents_of(path):
         with writing(path):
             sweep(path.parent)
-            partial, lock = _begin(path, lambda place: place.mkdir(mode=0o700 if own else 0o777))
+            partial, lock = _create_partial(path, lambda partial: partial.mkdir(mode=0o700 if own else 0o777))
         try:
             yield partial
         finally:
-            _end(partial, lock)
+            _discard(partial, lock)
 
 
 class Room:
@@ -132,7 +134,7 @@ class Room:
 
     def release(self) -> None:
         """Give the space back, to be written on; a second call does nothing."""
-        _end(self._file, self._lock)
+        _discard(self._file, self._lock)
         self._lock = -1
 
 
@@ -149,7 +151,7 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
     with parents_of(path):
         with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
             sweep(path.parent)
-            file, lock = _begin(path, lambda place: place.touch())
+            file, lock = _create_partial(path, lambda partial: partial.touch())
             room = Room(file, lock)
             try:
                 _allocate(file, size)
@@ -175,11 +177,11 @@ def writing(path: Path, need: str = "") -> Iterator[None]:
     except WriteError:
         raise
     except OSError as error:
-        raise _refused(path, error.strerror or str(error), need, error) from error
+        raise _write_error(path, error.strerror or str(error), need, error) from error
     except Exception as error:
         if not re.search(r"\(os error \d+\)", str(error)):  # how Polars and safetensors report what the system said
             raise
-        raise _refused(path, str(error), need, error) from error
+        raise _write_error(path, str(error), need, error) from error
 
 
 def refuse_used_folder(path: Path) -> None:
@@ -190,18 +192,18 @@ def refuse_used_folder(path: Path) -> None:
         WriteError: nothing may be made there, or the system refuses the name.
     """
     with writing(path):
-        near = next(place for place in (path.absolute().parent, *path.absolute().parents) if place.exists())
+        parent = next(existing for existing in (path.absolute().parent, *path.absolute().parents) if existing.exists())
         empty = path.is_dir() and not any(path.iterdir())
         exists = path.exists() or path.is_symlink()
-    if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
-        raise WriteError(f"cannot write in {near}", where="--out", remedy="name another folder")
+    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
+        raise WriteError(f"cannot write in {parent}", where="--out", remedy="name another folder")
     if exists and not empty:
-        problem = "is not empty" if path.is_dir() else "is not a folder"
-        raise UsedPathError(f"{path} {problem}", where="--out", remedy="name a new folder; files are never overwritten")
+        reason = "is not empty" if path.is_dir() else "is not a folder"
+        raise UsedPathError(f"{path} {reason}", where="--out", remedy="name a new folder; files are never overwritten")
     # A finished folder is renamed to its place, which replaces an empty one, but none of these.
     if path.name in ("", "..") or path.is_symlink() or path.resolve() == Path.cwd() or path.is_mount():
-        problem = "is a link, a disk or the working folder, which a new folder cannot replace"
-        raise UsedPathError(f"{path} {problem}", where="--out", remedy="name a new folder in it")
+        reason = "is a link, a disk or the working folder, which a new folder cannot replace"
+        raise UsedPathError(f"{path} {reason}", where="--out", remedy="name a new folder in it")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
@@ -225,10 +227,10 @@ def sweep(folder: Path, name: str | None = None) -> None:
                     except OSError:
                         os.close(lock)  # somebody writes it, or this disk has no locks
                     else:
-                        _end(partial, lock)
+                        _discard(partial, lock)
 
 
-def _begin(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
+def _create_partial(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
     """Make a hidden sibling of `path` and hold a lock on it; return it and the descriptor that holds the lock."""
     while True:
         # A name that is long already gets a shorter hidden one, so that it stays allowed.
@@ -254,7 +256,7 @@ def _locked(partial: Path, lock: int) -> bool:
         return False
 
 
-def _end(partial: Path, lock: int) -> None:
+def _discard(partial: Path, lock: int) -> None:
     """Remove what is still there of a hidden sibling, and let go of the lock."""
     if lock < 0:
         return
@@ -298,17 +300,17 @@ def _allocate(file: Path, size: int) -> None:
         os.fsync(out.fileno())
 
 
-def _final(name: str) -> str:
+def _final_name(name: str) -> str:
     match = _PARTIAL.fullmatch(name)
     return match["name"] if match else name
 
 
-def _refused(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
+def _write_error(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
     # Libraries that write for us report a full disk in words alone.
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "space" in reason.lower()
     remedy = "free space there, or name another place" if full else "name another place"
     return WriteError(
         f"cannot be written ({reason.splitlines()[0]})",
-        where=str(Path(*(_final(part) for part in path.parts))),
+        where=str(Path(*(_final_name(part) for part in path.parts))),
         remedy=f"{need}{remedy}; no partial files remain",
     )

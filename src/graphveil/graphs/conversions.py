@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.declared.declaration import Declaration
-from graphveil.graphs.declared.features import Declared, DeclaredColumns, declaration_of
+from graphveil.graphs.declared.keywords import Declared, DeclaredColumns, declaration_of
 from graphveil.graphs.public_edges import public_of
 from graphveil.graphs.tables.arrays import (
     Frame,
@@ -51,14 +51,14 @@ _BY_CALLER = "declared by the caller"
 def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpack[Declared]) -> Graph:
     """Make a graph from a PyG `Data`.
 
-    Read are x [n, d], y, edge_index [2, E] and, where they are there, train_mask, val_mask, test_mask, ids,
-    public_edges (bool [E]) and private_nodes. Everything else is left out; attributes of edges are noted.
+    It reads x [n, d], y, edge_index [2, E] and, where present, train_mask, val_mask, test_mask, ids, public_edges
+    (bool [E]) and private_nodes. Everything else is left out; attributes of edges are noted.
 
     Args:
         data: the PyG graph; it is not changed.
-        schema: the public facts as a value; default: `data.schema`, if it is there.
-        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
-            have the type bool or a schema is there.
+        schema: the public facts as a value; default: `data.schema`, if there is one.
+        **declared: the public facts as keywords, see `Declared`; `classes` and, unless the features have the type bool,
+            `range` are needed where there is no schema.
 
     Raises:
         InputError: a fact is not declared; shows the line that declares it.
@@ -84,7 +84,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     schema = schema if schema is not None or declared else getattr(data, "schema", None)
     facts, notes = declaration_of("from_pyg(data", schema, declared, binary=is_binary(data.x))
     x, changes = read_features(data.x, facts)
-    # The number that was set: one that PyG infers it takes from the features, or guesses from the edges.
+    # Only a number that was set: PyG infers an unset one from the features, or guesses it from the edges.
     nodes = data["num_nodes"] if hasattr(data, "__contains__") and "num_nodes" in data else None
     if nodes is not None and nodes != x.shape[0]:
         raise DataError(f"data has num_nodes {nodes}, and {count_of(x.shape[0], 'row')} of features", where="from_pyg")
@@ -95,7 +95,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     dropped = (f"left out {' and '.join(unused)}: no weights of edges are read",) if unused else ()
     final = _schema(schema, facts, x.shape[1], "pyg", (*notes, *changes, *unknown, *merged, *dropped))
     masks = read_masks({name: getattr(data, name, None) for name in MASKS})
-    # PyG checks no masks, and a mask of another graph's length can index this one's nodes.
+    # PyG checks no masks, and a mask of another length can index these nodes without an error.
     check_masks(masks.values(), x.shape[0])
     public = getattr(data, "public_edges", None)
     if public is not None:
@@ -104,7 +104,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     if members is not None:
         members = array_of(members, "private_nodes")
         check_private_nodes(members, x.shape[0])
-    # Other attributes of these names, such as the date of a data set, are a user's own.
+    # An attribute of this name but another type, such as a release date, is the user's own.
     release, image = getattr(data, "release", None), getattr(data, "image", None)
     extras: dict[str, Any] = {
         "ids": getattr(data, "ids", None),
@@ -136,8 +136,8 @@ def from_adjacency(
         y: whole numbers [n] (-1: unknown), class names [n], or zeros and ones [n, c]; None: every label unknown.
         masks: the published split, any of "train_mask", "val_mask", "test_mask", each bool [n].
         ids: the user's own node ids, in row order: texts or whole numbers, each once.
-        schema: the public facts as a value, as in `from_pyg`.
-        **declared: the same as keywords.
+        schema: the public facts as a value.
+        **declared: the public facts as keywords, see `Declared`.
 
     Raises:
         InputError: a fact is not declared; shows the line that declares it.
@@ -173,7 +173,7 @@ def from_tables(
     schema: GraphSchema | None = None,
     **declared: Unpack[DeclaredColumns],
 ) -> Graph:
-    """Make a graph from tables: what a folder with `graph.toml` holds, as frames; its ids are texts.
+    """Make a graph from the tables that a folder with `graph.toml` holds, as frames; ids become texts.
 
     Args:
         nodes: one row a node: an id, feature columns, optionally a label (missing where unknown) and a split.
@@ -181,7 +181,7 @@ def from_tables(
         entries: one row (id, feature, value) for each sparse feature entry, in place of feature columns.
         schema: the public facts as a value; its dimension is the number of feature columns.
         **declared: the public facts and the names of the columns as keywords, see `DeclaredColumns`; `range` and
-            `classes` are needed unless a schema is there.
+            `classes` are needed unless there is a schema.
 
     Raises:
         InputError: a fact is not declared; shows the line that declares it.
@@ -197,7 +197,8 @@ def from_tables(
     """
     facts, notes = declaration_of("from_tables(nodes, edges", schema, declared, columns=True)
     remedy = "add some, or hand over sparse entries"
-    origin = Origin("from_tables", facts.name or "tables", schema.source if schema else _BY_CALLER, remedy)
+    source = schema.source if schema else _BY_CALLER
+    origin = Origin(where="from_tables", name=facts.name or "tables", source=source, remedy=remedy)
     people_table = as_table(nodes, "nodes")
     people = read_people(people_table, None if entries is None else as_table(entries, "entries"), facts, origin)
     parts = join_people(people, list_edges(as_table(edges, "edges"), people, facts), facts, origin)
@@ -216,17 +217,17 @@ def from_networkx(
     schema: GraphSchema | None = None,
     **declared: Unpack[Declared],
 ) -> Graph:
-    """Make a graph from a NetworkX graph, whose nodes are texts or whole numbers and become ids, as texts.
+    """Make a graph from a NetworkX graph; its nodes, texts or whole numbers, become ids, as texts.
 
     Args:
-        graph: any kind; parallel edges are merged, and edges have a direction if the graph's have one.
+        graph: of any kind; parallel edges are merged, and a directed graph stays directed.
         features: the node attributes that are features, one number each; or the one that holds a list of d numbers.
         label: the node attribute with the name of the class, absent where unknown; default: "label".
         split: the node attribute with "train", "val", "test" or nothing.
         public_edges: the edge attribute, true or false: the edges that everybody knows.
         private_nodes: the node attribute, true or false: who may have private edges.
-        schema: the public facts as a value, as in `from_tables`.
-        **declared: the same as keywords.
+        schema: the public facts as a value.
+        **declared: the public facts as keywords, see `Declared`.
 
     Raises:
         InputError: a fact is not declared; shows the line that declares it.
@@ -250,17 +251,20 @@ def from_networkx(
         raise InputError(f"is a {type(features).__name__}", where="features", allowed=allowed)
     call = f"from_networkx(graph, features={features if isinstance(features, str) else list(features)!r}"
     columns = {"label": label, "split": split, "public_edges": public_edges, "private_nodes": private_nodes}
-    named = {key: name for key, name in columns.items() if name is not None}
-    nodes, feature_names = _node_table(graph, features, [name for key, name in named.items() if key != "public_edges"])
+    column_names = {key: name for key, name in columns.items() if name is not None}
+    nodes, feature_names = _node_table(
+        graph, features, [name for key, name in column_names.items() if key != "public_edges"]
+    )
     edges = _edge_table(graph, public_edges)
-    ends = {"id": "(node)", "source": "(source)", "target": "(target)", "features": feature_names}
+    implied_columns = {"id": "(node)", "source": "(source)", "target": "(target)", "features": feature_names}
     facts, notes = declaration_of(
-        call, schema, {**declared, **named}, columns=True, directed=graph.is_directed(), given=ends
+        call, schema, {**declared, **column_names}, columns=True, directed=graph.is_directed(), implied=implied_columns
     )
     if facts.directed and not graph.is_directed():
         raise InputError("directed=True, but the edges of the graph have no direction", where="from_networkx")
     source = schema.source if schema else _BY_CALLER
-    origin = Origin("from_networkx", facts.name or str(graph.name or "networkx"), source, "name some with features=")
+    name = facts.name or str(graph.name or "networkx")
+    origin = Origin(where="from_networkx", name=name, source=source, remedy="name some with features=")
     people = read_people(nodes, None, facts, origin)
     return _noted(join_people(people, list_edges(edges, people, facts), facts, origin), schema, notes)
 
@@ -269,7 +273,7 @@ def to_pyg(graph: Graph) -> Data:
     """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts: raw data.
 
     Args:
-        graph: its features may be sparse: the copy then needs 4 n d bytes for them, and shares everything else.
+        graph: sparse features are copied, which takes 4 n d bytes; everything else is shared.
 
     Example:
         >>> from graphveil.graphs import load_graph, to_pyg
@@ -283,7 +287,7 @@ def to_pyg(graph: Graph) -> Data:
 
 
 def object_graph(data: object, schema: GraphSchema | None = None) -> Graph:
-    """As `load.as_graph`, of a Python object or of the parts of a graph."""
+    """As `load.as_graph`, for a Python object or the parts of a graph."""
     graph: Any = graph_of(data) if isinstance(data, GraphParts) else data
     if hasattr(graph, "edge_index"):
         own = isinstance(getattr(graph, "schema", None), GraphSchema) and schema is None
@@ -354,12 +358,12 @@ def _node_table(
                 raise DataError(what, where=f"node {name!r}", allowed=allowed, remedy=remedy)
             rows.append(row)
         matrix = np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
-        wide = [f"{features}[{place}]" for place in range(matrix.shape[1])]
-        columns.update({name: matrix[:, place] for place, name in enumerate(wide)})
+        feature_names = [f"{features}[{column}]" for column in range(matrix.shape[1])]
+        columns.update({name: matrix[:, column] for column, name in enumerate(feature_names)})
     else:
-        wide = list(features)
-        columns.update({name: [values.get(name) for values in node_values] for name in wide})
-    return columns_table(columns, "nodes", [f"node {name!r}" for name in names]), wide
+        feature_names = list(features)
+        columns.update({name: [values.get(name) for values in node_values] for name in feature_names})
+    return columns_table(columns, "nodes", [f"node {name!r}" for name in names]), feature_names
 
 
 def _edge_table(graph: networkx.Graph[Any], public: str | None) -> Table:

@@ -1,4 +1,4 @@
-"""`load_graph`: one door to every named set and to the user's own files."""
+"""`load_graph`: loads every named set and the user's own files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphveil.graphs.named.large import load_arxiv, load_ppi, load_reddit, load
 from graphveil.graphs.named.mir_flickr import load_mir_flickr
 from graphveil.graphs.named.musae import load_musae
 from graphveil.graphs.named.planetoid import load_planetoid
-from graphveil.graphs.named.root import DataRoot, Found, Glance, data_root
+from graphveil.graphs.named.root import DataRoot, FilesPresent, PresenceCheck, data_root
 from graphveil.graphs.named.social import digits_parts, social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table
@@ -42,7 +42,7 @@ _STORED: dict[str, Callable[..., GraphParts]] = {
     "reddit": load_reddit,
     "ogbn-arxiv": load_arxiv,
 }
-_DIGITS = 8
+_MOST_DIGITS = 8
 NAMES: tuple[str, ...] = (*sorted(_STORED), "digits", "social")
 """The named data sets; `facebook100-<university>` and `social-<nodes>` are names too."""
 
@@ -69,7 +69,7 @@ def load_graph(
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         schema: the public facts, for a graph that does not bring its own, or in place of its own.
         download: fetch an absent named set.
-        progress: hears of the bytes meanwhile.
+        progress: called with the bytes loaded so far.
 
     Returns:
         A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index` int64 [2,
@@ -89,7 +89,7 @@ def load_graph(
         >>> graph.num_nodes, graph.schema.dimension, len(graph.schema.classes)
         (1797, 32, 10)
     """
-    # Late: a command that only looks at a folder makes no graph of it.
+    # Imported late: a command that only looks at a folder builds no graph.
     from graphveil.graphs.conversions import object_graph
 
     if not isinstance(name_or_path, str | os.PathLike):
@@ -145,30 +145,30 @@ def load_parts(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> GraphParts:
-    """Load the parts of a graph, refusing what `load_graph` refuses; without torch, where its files allow it.
+    """Load the parts of a graph, without torch where its files allow that; refusals as of `load_graph`.
 
     Args:
         root, download, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
     """
-    name = _spelt(data)
-    # Names before folders: what a name means must not depend on where the command is typed.
+    name = _canonical_name(data)
+    # Names before folders: what a name means must not depend on the working folder.
     if name in _STORED:
-        with _reading(name, root):
+        with _published_files(name, root):
             return _STORED[name](DataRoot(data_root(root), download, progress))
     if name == "digits":
         return digits_parts()
     if social := _SOCIAL.fullmatch(name):
-        # Before the number is made: a thousand digits would be a slow way to run out of memory.
-        if len(social[1] or "") > _DIGITS:
-            raise InputError(f"a synthetic network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
+        # Before the text is converted: a number of a thousand digits would exhaust memory slowly.
+        if len(social[1] or "") > _MOST_DIGITS:
+            raise InputError(f"a synthetic network of {social[1][:20]} nodes", allowed=f"at most {_MOST_DIGITS} digits")
         nodes = int(social[1] or SOCIAL_NODES)
         # Fewer people have too few pairs for their mean degree of 20.
         if nodes < _LEAST_SOCIAL:
             raise InputError(f"a synthetic network of {nodes} nodes", allowed=f"social-{_LEAST_SOCIAL} and larger")
         return social_parts(nodes)
     if university := _FACEBOOK.fullmatch(name):
-        with _reading(name, root):
+        with _published_files(name, root):
             return load_facebook100(university[1], data_root(root))
     folder = Path(data)
     if folder.is_dir():
@@ -186,14 +186,14 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
 
     Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges stored in
     both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range of their own scaled
-    to 0..1. DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
+    to 0..1. DataError names the file and, if there is one, the line; also where a release is incomplete or changed.
 
     Args:
         engine: works on blocks of rows of the edges.
     """
     declared = read_declaration(folder / FILE)
     if not declared.release:
-        # A release.json that nobody declared would lend its guarantee to other data.
+        # An undeclared release.json would attach its guarantee to other data.
         refuse_stray_release(folder)
     release = read_release(folder) if declared.release else None
     origin = Origin(
@@ -204,9 +204,9 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
         in_file=True,
     )
     nodes = read_table(require_table(folder, "nodes"))
-    listed = find_table(folder, "features")
-    people = read_people(nodes, None if listed is None else read_table(listed), declared, origin)
-    # Nothing holds on to the table of edges: they are put in order in the room that it took.
+    features_path = find_table(folder, "features")
+    people = read_people(nodes, None if features_path is None else read_table(features_path), declared, origin)
+    # The table is not kept: sorting the edges reuses its memory.
     edges = list_edges(open_table(require_table(folder, "edges")), people, declared, engine)
     parts = join_people(people, edges, declared, origin, release)
     nodes.refuse_short_lines()
@@ -215,29 +215,29 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
 
 def is_name(data: str | os.PathLike[str]) -> bool:
     """Whether `load_graph` takes this for the name of a data set, and not for a folder."""
-    return _is_stored(name := _spelt(data)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
+    return _is_stored(name := _canonical_name(data)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
 
 
-def present(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+def present_sets(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
     """Return the named sets whose files are there; none is read, and none fetched."""
-    place = data_root(root)
-    stored = [name for name in sorted(_STORED) if _is_there(name, place)]
-    universities = sorted((place / "facebook100").glob("*.mat"))
+    folder = data_root(root)
+    stored = [name for name in sorted(_STORED) if _files_present(name, folder)]
+    universities = sorted((folder / "facebook100").glob("*.mat"))
     return (*stored, *(f"facebook100-{file.stem.lower()}" for file in universities), "digits", "social")
 
 
-def _is_there(name: str, place: Path) -> bool:
+def _files_present(name: str, folder: Path) -> bool:
     try:
-        _STORED[name](Glance(place, download=False, progress=None))
-    except Found:
+        _STORED[name](PresenceCheck(folder, download=False, progress=None))
+    except FilesPresent:
         return True
     except MissingDataError:
         return False
     return False
 
 
-def lasting(data: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:
-    """Return what finds the same data later, from any working folder.
+def lasting_source(data: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:
+    """Return where to load the same data from, whatever the working folder is then.
 
     Args:
         data, root: as in `load_parts`.
@@ -247,11 +247,11 @@ def lasting(data: str, root: str | os.PathLike[str] | None = None) -> dict[str, 
     """
     if not is_name(data):
         return {"source": str(Path(data).absolute())}
-    stored = _is_stored(_spelt(data))
+    stored = _is_stored(_canonical_name(data))
     return {"source": data} | ({"data_root": str(data_root(root).absolute())} if stored else {})
 
 
-def _spelt(data: str | os.PathLike[str]) -> str:
+def _canonical_name(data: str | os.PathLike[str]) -> str:
     return data.lower().replace("_", "-") if isinstance(data, str) else ""
 
 
@@ -260,8 +260,8 @@ def _is_stored(name: str) -> bool:
 
 
 @contextmanager
-def _reading(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Turn whatever a damaged published file causes into one error; a number that no cast can hold is such damage."""
+def _published_files(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Turn every error that a damaged published file causes into DataError; a number too large to cast counts too."""
     try:
         with np.errstate(invalid="raise", over="ignore"):
             yield

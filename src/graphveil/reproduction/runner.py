@@ -16,8 +16,8 @@ import numpy as np
 
 from graphveil.errors import InputError, MissingDataError, UsedPathError
 from graphveil.files.outputs import Output
-from graphveil.files.reading import read_made_object
-from graphveil.files.serial import json_safe, sealed, to_json, unsealed
+from graphveil.files.reading import read_cached_object
+from graphveil.files.serial import json_safe, seal, to_json, unseal
 from graphveil.files.writing import refuse_used_folder
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
@@ -111,7 +111,7 @@ def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> 
     if not plan.exists():
         refuse_used_folder(folder)
     # Noise that a seed repeats and noise that none does must not share a mean.
-    elif read_made_object(plan) != _plan(exhibit, options):
+    elif read_cached_object(plan) != _plan(exhibit, options):
         what = f"{folder} holds another exhibit, or other noise"
         raise UsedPathError(what, where="--out", remedy="name another folder")
 
@@ -171,7 +171,7 @@ def run_missing(
                 folder.remember(name)
                 continue
             run = train(entry, graphs[entry.data], number)
-            folder.keep(name, sealed({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
+            folder.keep(name, seal({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
         # Read back even where it was only now written: what is shown is what is kept.
         rows.append(Row(entry, tuple(_run(folder.path / name, entry) for name in names)))
     return Outcome(tuple(rows), absent)
@@ -218,7 +218,7 @@ def trainer(
 
 def _run(file: Path, entry: Entry) -> Run:
     # Sealed, so that a figure in the table is one that was measured.
-    content = unsealed(read_made_object(file), file)
+    content = unseal(read_cached_object(file), file)
     if content.get("entry") != json_safe(entry.to_dict()):
         remedy = "delete it to run it again, or name another --out"
         raise InputError("was run with other settings", where=str(file), remedy=remedy)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from graphveil.graphs.load import present
+from graphveil.graphs.load import present_sets
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.method import RELEASE, Method, Option
 from graphveil.methods.base.settings import NAMES
@@ -76,7 +76,7 @@ def choices(root: str, data_root: Path | None) -> Choices:
             for right, guesses in [right_guesses(epsilon, 0.0) or (None, None)]
         ],
         attacks=[Attack(name=name, on=on, summary=summary) for name, (on, summary) in ATTACKS.items()],  # type: ignore[arg-type]
-        named=list(present(data_root)),
+        named=list(present_sets(data_root)),
     )
 
 

@@ -26,7 +26,7 @@ from graphveil.collection.service.troubles import log_error
 from graphveil.errors import GraphveilError
 from graphveil.files.serial import json_safe, to_json
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
-from graphveil.graphs.drafts.draft import draft
+from graphveil.graphs.drafts.draft import read_draft
 from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
@@ -153,7 +153,7 @@ class Studio:
         return {"path": f"{folder}/{file}", "bytes": await store_table(self.root, folder, file, request.stream())}
 
     def _draft(self, folder: Text) -> dict[str, JsonValue]:
-        return {"draft": json_safe(draft(self.root.existing(folder)).facts())}
+        return {"draft": json_safe(read_draft(self.root.existing(folder)).facts())}
 
     def _declare(self, folder: Text, answers: Facts, replace: Truth = False) -> models.Declared:
         place = self.root.existing(folder)

@@ -24,12 +24,12 @@ from tests.reports import made
 
 def test_a_sealed_file_that_was_edited_is_noticed() -> None:
     whole = {"a": 1.0, "b": {"c": [math.inf, "x"]}}
-    content = json.loads(serial.sealed(whole))
-    assert serial.unsealed(content, Path("f")) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
+    content = json.loads(serial.seal(whole))
+    assert serial.unseal(content, Path("f")) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
     bare = {name: value for name, value in content.items() if name != "sha256"}
     for changed in ({**content, "a": 2.0}, {**content, "new": 1}, bare):
         with pytest.raises(ModelFileError, match="was changed since it was written"):
-            serial.unsealed(changed, Path("f"))
+            serial.unseal(changed, Path("f"))
 
 
 # ---- the record of a run as a value and as JSON ----

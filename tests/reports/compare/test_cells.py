@@ -14,7 +14,7 @@ import pytest
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.files.outputs import Output
-from graphveil.files.serial import sealed
+from graphveil.files.serial import seal
 from graphveil.graphs import social_graph
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
@@ -91,7 +91,7 @@ def test_a_cell_that_promises_more_than_was_paid_for_or_is_another_is_not_tabula
     with pytest.raises(error, match="was changed" if promises else message):
         run_missing(comparison, output, record_of)
     del content["sha256"]
-    file.write_text(sealed(content))
+    file.write_text(seal(content))
     with pytest.raises(error, match=message):
         run_missing(comparison, output, record_of)
 

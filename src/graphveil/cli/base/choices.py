@@ -224,7 +224,7 @@ def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) ->
 
 def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run that are no setting of its method, as its folder records them."""
-    from graphveil.graphs.load import lasting
+    from graphveil.graphs.load import lasting_source
 
     private_share = {} if params["private_share"] is None else {"private_share": params["private_share"]}
     options = {key: params[key] for key in ("seed", "repeats", "split")}
@@ -232,7 +232,7 @@ def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
         **options,
         "controls": not params["no_controls"],
         "device": params["device"],
-        **lasting(params["data"], params["data_root"]),
+        **lasting_source(params["data"], params["data_root"]),
     } | private_share
 
 

@@ -22,14 +22,13 @@ from graphveil.graphs.drafts.answers import (
     NO_COLUMN,
     WHY_NOT,
     Answers,
-    Declared,
+    DeclarationFile,
     Question,
     declare,
     open_questions,
     unanswered,
 )
-from graphveil.graphs.drafts.draft import Draft
-from graphveil.graphs.drafts.draft import draft as read_draft
+from graphveil.graphs.drafts.draft import Draft, read_draft
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def import_(
 
     answers = answers_of(typed)
 
-    def write(path: Path) -> tuple[Imported, Declared | None]:
+    def write(path: Path) -> tuple[Imported, DeclarationFile | None]:
         with new_graph_folder(path, own=True) as inside:
             imported = import_source(address, inside, (nodes_query, edges_query))
             return imported, _declared(inside, answers, imported, as_json=as_json)
@@ -150,7 +149,7 @@ def import_(
     emit(answer, as_json=as_json, screen=lambda: _screen(answer))
 
 
-def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bool) -> Declared | None:
+def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bool) -> DeclarationFile | None:
     """Declare what was imported; None: nobody is there to answer, or there is no column of features yet."""
     from graphveil.graphs.drafts.folder import declare_folder
 

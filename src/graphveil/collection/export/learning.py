@@ -29,7 +29,7 @@ from graphveil.device.telling import decimal
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.graphs.declared.id_places import KnownIds, find_places, plain_ids
+from graphveil.graphs.declared.id_lookup import PeopleIds, find_nodes, plain_ids
 from graphveil.graphs.tables.tables import open_table
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.splits import keeps_apart
@@ -93,8 +93,8 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
     import polars
 
     table = open_table(path)
-    lookup = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
-    source, target = (find_places(table, column, lookup) for column in ("source", "target"))
+    lookup = PeopleIds(plain_ids(polars.Series(list(ids)), numbers=False))
+    source, target = (find_nodes(table, column, lookup) for column in ("source", "target"))
     return merge_edges(source, target, len(ids), directed=False)[0]
 
 

@@ -1,1 +1,1 @@
-"""What an owner declares of columns and classes, and values read by it."""
+"""What an owner declares about columns and classes, and the reading of values by it."""

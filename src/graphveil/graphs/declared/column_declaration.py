@@ -1,7 +1,7 @@
-"""The keys `columns` and `missing` of a declaration: what a column may hold, and what stands for a missing value.
+"""The keys `columns` and `missing` of a declaration: what a column may hold, and what fills in for a missing value.
 
-What stands for it is declared, never computed from the data: a mean or a most frequent value would be a statistic of
-private data, and nobody would have paid for it."""
+Fill values are declared, never computed from the data: a mean or a most frequent value would be a statistic of private
+data that no budget covers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from graphveil.graphs.value.schema import OWN_CATEGORY
 from graphveil.runtime.checks import is_number
 from graphveil.runtime.words import count_of
 
-Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (
     '{ number = [0, 120] }, { integer = [0, 20] }, "yes-no", { category = ["a", "b"], empty = true }, '
     '{ ordinal = ["low", "high"] } or { tags = ["a", "b"], most = 2 }'
 )
-#: What else may stand beside the word of a kind; `missing` may beside each, see `graphs.declared.missing`.
-_BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"category": ("empty",), "tags": ("most",)}
+#: Further keys of each kind; every kind may have `missing` too.
+_FURTHER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {"category": ("empty",), "tags": ("most",)}
 YES_NO: Final = ("no", "yes")
-"""The values of a column of yes and no, where nothing is a third."""
+"""The categories of a yes-no column in which a missing value is a category of its own."""
 
 
 def parse_columns(value: object, where: str) -> tuple[Column, ...]:
-    """Return the declared columns in order; DataError for a column that holds something else, by name.
+    """Return the declared columns in order; DataError names a column whose declaration cannot be used.
 
     Args:
         value: name -> what the column may hold, as in a file, or as a `graphveil.files.columns` value.
@@ -38,29 +37,28 @@ def parse_columns(value: object, where: str) -> tuple[Column, ...]:
     """
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"columns is {value!r}", where=where, allowed=f"a table of names, each with {_SHAPES}")
-    return tuple(Column(str(name), _kind(str(name), declared, where)) for name, declared in value.items())
+    return tuple(Column(str(name), _parse_kind(str(name), declared, where)) for name, declared in value.items())
 
 
-def _kind(name: str, declared: object, where: str) -> Kind:
+def _parse_kind(name: str, declared: object, where: str) -> Kind:
     if isinstance(declared, Number | Integer | YesNo | Category | Ordinal | Tags):
         return declared
     table = {key: value for key, value in declared.items() if key != "missing"} if isinstance(declared, Mapping) else {}
     if declared == YesNo.word or table == {YesNo.word: True}:
         return YesNo()
-    # One word says the kind: with two it would be open which range counts.
+    # Exactly one word: with two kinds it would be unclear which range counts.
     words = [word for word in WORDS if word in table]
-    beside = _BESIDE.get(words[0], ()) if len(words) == 1 else ()
-    if len(words) != 1 or set(table) - {words[0], *beside}:
+    if len(words) != 1 or set(table) - {words[0], *_FURTHER_KEYS.get(words[0], ())}:
         raise DataError(f"the column {name!r} is declared as {declared!r}", where=where, allowed=_SHAPES)
     try:
-        return _built(words[0], table)
+        return _kind_from(words[0], table)
     except (InputError, TypeError, ValueError) as error:
         what = error.what if isinstance(error, InputError) else f"{words[0]} is {table[words[0]]!r}"
         allowed = error.allowed if isinstance(error, InputError) else _SHAPES
         raise DataError(f"the column {name!r}: {what}", where=where, allowed=allowed) from error
 
 
-def _built(word: str, table: Mapping[str, object]) -> Kind:
+def _kind_from(word: str, table: Mapping[str, object]) -> Kind:
     value = table[word]
     if not isinstance(value, list | tuple):
         raise ValueError(word)
@@ -95,37 +93,39 @@ def _declared_kind(kind: Kind, missing: float | str | None = None) -> object:
     return {**table, "missing": missing}
 
 
-def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | str] = MappingProxyType({})) -> Declared:
-    """Return the table `columns` of a declaration: name -> what `_declared_kind` says.
+def declared_columns(
+    columns: Sequence[Column], missing: Mapping[str, float | str] = MappingProxyType({})
+) -> dict[str, object]:
+    """Return the table `columns` of a declaration, which `parse_columns` reads back.
 
     Args:
         columns: in order.
-        missing: column -> what stands for a missing value.
+        missing: column -> fill value.
     """
     return {column.name: _declared_kind(column.kind, missing.get(column.name)) for column in columns}
 
 
-Stand: TypeAlias = float | str
-Missing: TypeAlias = tuple[tuple[str, Stand], ...]
+FillValue: TypeAlias = float | str
+Missing: TypeAlias = tuple[tuple[str, FillValue], ...]
 
-KEY: Final = "missing"
+_KEY: Final = "missing"
 _LONGEST_LINE: Final = 160
 
 
 def parse_missing(
     content: Mapping[str, object], columns: tuple[Column, ...], where: str
 ) -> tuple[Missing, tuple[Column, ...]]:
-    """Return what stands for missing values, and the columns with what that makes of them.
+    """Return the fill values, and the columns: one whose missing values are a category of their own gets that category.
 
     Args:
         content: a declaration: its key `missing`, and that of each of its columns.
-        columns: the declared ones; a missing value that is an answer of its own is one more of theirs.
+        columns: the declared columns.
         where: the declaration's name in messages.
 
     Raises:
-        DataError: what does not fit the columns.
+        DataError: a fill value does not fit its column.
     """
-    pairs = _listed(content, where)
+    pairs = _missing_pairs(content, where)
     if not columns:
         return tuple((name, _number(name, value, where)) for name, value in pairs.items()), ()
     kinds = {column.name: column.kind for column in columns}
@@ -134,25 +134,25 @@ def parse_missing(
             allowed = f"a table of declared columns: {', '.join(list(kinds)[:8])}"
             what = f"missing names {'all columns' if name == ALL else repr(name)}"
             raise DataError(what, where=where, allowed=allowed)
-    stands = {name: _stand(name, kinds[name], value, where) for name, value in pairs.items()}
-    changed = tuple(_with_own(column) if stands.get(column.name) == OWN_CATEGORY else column for column in columns)
-    return tuple(stands.items()), changed
+    missing = {name: _fill_value(name, kinds[name], value, where) for name, value in pairs.items()}
+    own = {name for name, value in missing.items() if value == OWN_CATEGORY}
+    return tuple(missing.items()), tuple(_with_own_category(c) if c.name in own else c for c in columns)
 
 
 ALL: Final = "*"
 
 
-def _listed(content: Mapping[str, object], where: str) -> dict[str, object]:
-    """Column or pattern -> what is declared to stand for its missing values."""
-    top, columns = content.get(KEY), content.get("columns")
+def _missing_pairs(content: Mapping[str, object], where: str) -> dict[str, object]:
+    """Column or pattern -> its declared fill value."""
+    top, columns = content.get(_KEY), content.get("columns")
     pairs = {str(name): value for name, value in top.items()} if isinstance(top, Mapping) else {}
     if top is not None and not pairs:
         pairs = {ALL: top}
     for name, kind in columns.items() if isinstance(columns, Mapping) else ():
-        if isinstance(kind, Mapping) and KEY in kind:
+        if isinstance(kind, Mapping) and _KEY in kind:
             if str(name) in pairs:
                 raise DataError(f"missing of the column {name!r} is declared twice", where=where, allowed="once")
-            pairs[str(name)] = kind[KEY]
+            pairs[str(name)] = kind[_KEY]
     return pairs
 
 
@@ -164,8 +164,8 @@ def _number(name: str, value: object, where: str) -> float:
     return float(value)
 
 
-def _stand(name: str, kind: Kind, value: object, where: str) -> Stand:
-    """What stands for a missing value of a column, checked against what the column may hold."""
+def _fill_value(name: str, kind: Kind, value: object, where: str) -> FillValue:
+    """The fill value of a column, checked against what the column may hold."""
     if isinstance(kind, Tags):
         what = f"missing of the column {name!r} is {value!r}"
         raise DataError(what, where=where, allowed="no such key: an empty cell has no tags")
@@ -188,20 +188,20 @@ def _words(kind: Kind) -> tuple[str, ...]:
         return kind.levels
     own = (OWN_CATEGORY,)
     if isinstance(kind, Category):
-        # With `empty` a missing value is an answer already.
+        # With `empty` a missing value is a category already.
         return own if kind.empty else own + kind.values
     return own + YES_NO
 
 
-def _with_own(column: Column) -> Column:
+def _with_own_category(column: Column) -> Column:
     kind = column.kind
     return replace(
         column, kind=replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)
     )
 
 
-def stand_for(name: str, missing: Missing) -> Stand | None:
-    """Return what stands for a missing value of a column: of the first pattern that matches; else None.
+def fill_value_for(name: str, missing: Missing) -> FillValue | None:
+    """Return the fill value of a column, from the first pattern that matches; else None.
 
     Args:
         missing: from `parse_missing`.
@@ -209,10 +209,12 @@ def stand_for(name: str, missing: Missing) -> Stand | None:
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
 
 
-def filled_notes(filled: Sequence[tuple[str, int, Stand]]) -> tuple[str, ...]:
-    """Return a note for each column of which values were missing: column, how many, and what stands for them."""
-    entries = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
-    return tuple(f"{count_of(many, 'missing value')} of {name}: {stand}, as declared" for name, many, stand in entries)
+def filling_notes(fillings: Sequence[tuple[str, int, FillValue]]) -> tuple[str, ...]:
+    """Return a note for each column with missing values; `fillings`: column, how many were missing, fill value."""
+    entries = ((name, count, value if isinstance(value, str) else f"{value:g}") for name, count, value in fillings)
+    return tuple(
+        f"{count_of(count, 'missing value')} of {name}: {value}, as declared" for name, count, value in entries if count
+    )
 
 
 def column_remedy(column: Column, *, in_file: bool) -> str:
@@ -221,33 +223,34 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     Args:
         in_file: whether it is declared in a file, else in Python.
     """
-    stand = _example(column.kind)
+    fill_value = _example(column.kind)
     if not in_file:
-        return f"declare {_STANDS}missing={{{column.name!r}: {stand!r}}}"
-    line = toml_lines({column.name: _declared_kind(column.kind, stand)})[0]
+        return f"declare {_FILL_ADVICE}missing={{{column.name!r}: {fill_value!r}}}"
+    line = toml_lines({column.name: _declared_kind(column.kind, fill_value)})[0]
     if len(line) > _LONGEST_LINE:
-        line = f"{toml_lines({column.name: 0})[0][:-1]}{{ ..., {toml_lines({KEY: stand})[0]} }}"
-    return f"declare in graph.toml {_STANDS}{line}"
+        line = f"{toml_lines({column.name: 0})[0][:-1]}{{ ..., {toml_lines({_KEY: fill_value})[0]} }}"
+    return f"declare in graph.toml {_FILL_ADVICE}{line}"
 
 
-def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bool) -> str:
+def range_remedy(name: str, low: float, high: float, *, own_range: bool, in_file: bool) -> str:
     """Return what to do about a missing number.
 
     Args:
-        alone: whether it has a range of its own.
+        name, low, high: its column and range.
+        own_range: whether the column has a range of its own.
         in_file: whether it is declared in a file, else in Python.
     """
     middle = (low + high) / 2
-    stand = {name: middle} if alone else middle
+    fill_value = {name: middle} if own_range else middle
     if not in_file:
-        return f"declare {_STANDS}{KEY}={stand!r}"
-    return f"declare in graph.toml {_STANDS}{toml_lines({KEY: stand})[0]}"
+        return f"declare {_FILL_ADVICE}{_KEY}={fill_value!r}"
+    return f"declare in graph.toml {_FILL_ADVICE}{toml_lines({_KEY: fill_value})[0]}"
 
 
-_STANDS: Final = "what stands for it, from what is public and not from the data, for example "
+_FILL_ADVICE: Final = "what stands for it, from what is public and not from the data, for example "
 
 
-def _example(kind: Kind) -> Stand:
+def _example(kind: Kind) -> FillValue:
     if isinstance(kind, Number):
         return (kind.low + kind.high) / 2
     if isinstance(kind, Integer):

@@ -1,4 +1,4 @@
-"""`graph.toml`: what the owner of a folder declares in public before anybody's data is read."""
+"""`graph.toml`: the public facts that the owner of a folder declares before any data is read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Declaration:
     split: str | None = None
     features: tuple[str, ...] | None = None  # feature columns of the nodes file; None for all the others
     columns: tuple[Column, ...] = ()  # feature columns with what each may hold; none: all are numbers in the range
-    missing: Missing = ()  # column or pattern and what stands for a missing value; none: refused
+    missing: Missing = ()  # column or pattern, and its fill value; none: missing values are refused
     source: str = "source"  # with target: columns of the edges file
     target: str = "target"
     dimension: int | None = None  # d of the sparse features file
@@ -64,7 +64,7 @@ class Declaration:
         return self.out_of_range == "clip"
 
     def features_in(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the feature columns of a nodes file: those declared, or all of its columns that are nothing else."""
+        """Return the feature columns of a nodes file: the declared ones, or all columns without another role."""
         reserved = {self.id, self.label or "label", self.split, self.private_nodes}
         return self.features or tuple(name for name in columns if name not in reserved)
 
@@ -91,20 +91,19 @@ class Declaration:
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
-#: The fields that these four keys decide; each of the others is a key.
-_DECIDED = {"private", "low", "high", "ranges", "classes", "directed"}
-KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration) if field.name not in _DECIDED))
+#: The fields that come from these four keys; every other field is a key itself.
+_FROM_REQUIRED = {"private", "low", "high", "ranges", "classes", "directed"}
+KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration) if field.name not in _FROM_REQUIRED))
 
 
 def read_declaration(path: Path) -> Declaration:
-    """Read and check a `graph.toml`; DataError where the file is absent or no TOML, or a key is missing, unknown or
-    wrong."""
+    """Read and check a `graph.toml`; DataError where it is absent or no TOML, or a key is missing, unknown or wrong."""
     where = str(path)
     try:
         content = read_toml(path)
     except FileNotFoundError as error:
         raise _undeclared(path.parent) from error
-    # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
+    # Unknown keys are refused: with a misspelt `private`, a part would be left unprotected.
     require_known(content, KEYS, where, refusal=DataError)
     for key in _REQUIRED:
         if key not in content and not (key == "range" and "columns" in content):
@@ -113,7 +112,7 @@ def read_declaration(path: Path) -> Declaration:
 
 
 _EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
-#: Folders of ours that are no graph, by a file in them: what they are, and which commands take them.
+#: Other folders that graphveil writes, by a file in them: what they are, and which commands take them.
 _NO_GRAPHS = {
     "collection.json": (
         "an exported collection: reports, whose true values nobody holds",
@@ -131,8 +130,8 @@ def _undeclared(folder: Path) -> DataError:
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
             return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
-    drafted = f"graphveil data init {shlex.quote(str(folder))} writes one from names of columns and your answers"
-    remedy = _EXAMPLE if find_table(folder, "nodes") is None else drafted
+    draft_advice = f"graphveil data init {shlex.quote(str(folder))} writes one from names of columns and your answers"
+    remedy = _EXAMPLE if find_table(folder, "nodes") is None else draft_advice
     return DataError("no graph.toml found", where=str(folder / FILE), remedy=remedy)
 
 
@@ -146,11 +145,11 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     unknown = [part for part in private if part not in PRIVATE_PARTS]
     if unknown:
         raise DataError(f"private names {unknown[0]!r}", where=where, allowed=", ".join(PRIVATE_PARTS))
-    # Whoever says which edges everybody knows says that nobody may learn the others. Of a release none is private.
+    # Whoever declares public edges means the rest to be private; a release has no private edges.
     if ("public_edges" in content or "private_nodes" in content) and not content.get("release"):
         private = with_edges(private)
     classes = _words(content, "classes", where)
-    # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
+    # Declared and never counted from labels: the width of an output must not reveal which classes occur.
     if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
         raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
     missing, columns = parse_missing(content, _typed_columns(content, where), where)
@@ -198,28 +197,30 @@ def _typed_columns(content: Mapping[str, object], where: str) -> tuple[Column, .
 
 
 def _refuse_shared_columns(declared: Declaration, where: str) -> None:
-    """Refuse a column with two meanings, and feature columns that have no name or are there twice."""
+    """Refuse a column with two roles, and feature columns without a name or listed twice."""
     nodes, edges = (
         {key: getattr(declared, key) for key in keys}
         for keys in (("id", "label", "split", "private_nodes"), ("source", "target", "public_edges"))
     )
     for columns in (nodes, edges):
         named = [(key, name) for key, name in columns.items() if name is not None]
-        for place, (key, name) in enumerate(named):
-            for other, same in named[place + 1 :]:
+        for index, (key, name) in enumerate(named):
+            for other, same in named[index + 1 :]:
                 if name == same:
-                    raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO)
+                    raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO_COLUMNS)
     for name in declared.features or [column.name for column in declared.columns]:
         if not name.strip():
             raise DataError("features names a column without a name", where=where)
         for key, reserved in nodes.items():
             if name == reserved:
-                raise DataError(f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO)
+                raise DataError(
+                    f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO_COLUMNS
+                )
     if len(set(declared.features or ())) < len(declared.features or ()):
         raise DataError("features names a column twice", where=where, allowed="each column once")
 
 
-_TWO = "name two different columns"
+_TWO_COLUMNS = "name two different columns"
 
 
 def _checked(
@@ -262,11 +263,11 @@ def _ranges(value: object, where: str) -> tuple[float, float, tuple[tuple[str, f
 
 
 def _refuse_outside(missing: Missing, ranges: tuple[tuple[str, float, float], ...], where: str) -> None:
-    """Refuse what stands for missing values where every column that it stands for has another range."""
+    """Refuse a fill value that no range of its columns contains."""
     for name, value in missing:
-        alike = [(low, high) for pattern, low, high in ranges if pattern == name or ALL in (pattern, name)]
-        if alike and not any(low <= float(value) <= high for low, high in alike):
-            allowed = " or ".join(f"{low:g} to {high:g}" for low, high in alike)
+        candidates = [(low, high) for pattern, low, high in ranges if pattern == name or ALL in (pattern, name)]
+        if candidates and not any(low <= float(value) <= high for low, high in candidates):
+            allowed = " or ".join(f"{low:g} to {high:g}" for low, high in candidates)
             raise DataError(f"missing is {value:g}", where=where, allowed=f"{allowed}, the declared range")
 
 

@@ -1,4 +1,4 @@
-"""Columns of a table of nodes made into blocks of numbers in [0, 1], as their declared kinds say, and back."""
+"""Columns of a table of nodes encoded as blocks of numbers in [0, 1], as their declared kinds say, and decoded."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo, blocks_of, width_of
-from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, filled_notes
-from graphveil.graphs.tables.tables import Table, some, whole_texts
+from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, filling_notes
+from graphveil.graphs.tables.tables import Table, first_names, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
 from graphveil.runtime.late import polars, sparse
 from graphveil.runtime.words import count_of
 
 #: Between the tags of a cell.
 SEPARATOR: Final = ";"
-Block: TypeAlias = np.ndarray
+Encoded: TypeAlias = np.ndarray
 _YES, _NO = ("yes", "true", "1"), ("no", "false", "0")
 
 
@@ -36,64 +36,66 @@ def encode_columns(
     Args:
         nodes: the table, one row a node.
         columns: its feature columns and what they may hold.
-        missing: column -> what stands for a missing value.
-        clip: whether numbers outside their range are moved to the nearer end; else they are refused.
+        missing: column -> fill value.
+        clip: whether numbers outside their range are clipped; else they are refused.
         in_file: whether columns are declared in a file, else in Python.
 
     Raises:
-        DataError: a cell holds something else than was declared; names the table, the line and the column.
+        DataError: a cell is not as declared; names the table, the line and the column.
     """
     encoded = np.zeros((nodes.rows, width_of(columns)), np.float32)
-    moved, filled = 0, []
-    # In the declared order, whatever the order in the table: mechanisms find a column by its place.
+    clipped, filled = 0, []
+    # In the declared order, whatever the order in the table: mechanisms find a column by its position.
     for column, block in zip(columns, blocks_of(columns), strict=True):
-        stand, remedy = missing.get(column.name), column_remedy(column, in_file=in_file)
+        fill_value, remedy = missing.get(column.name), column_remedy(column, in_file=in_file)
         name, kind = column.name, column.kind
         if isinstance(kind, Number | Integer):
-            numbers, absent = nodes.filled_numbers(name, None if stand is None else float(stand), remedy)
+            numbers, absent = nodes.read_numbers(name, None if fill_value is None else float(fill_value), remedy)
             if isinstance(kind, Integer):
                 nodes.refuse(numbers.round(0) != numbers, "{column} is {value}, not a whole number", name)
-            values, changed = in_range(nodes, name, numbers, (kind.low, kind.high), clip=clip)
+            values, changed = clip_or_refuse(nodes, name, numbers, (kind.low, kind.high), clip=clip)
             encoded[:, block] = ((values - kind.low) / (kind.high - kind.low))[:, None]
-            moved += changed
+            clipped += changed
         else:
-            cells, absent = _filled(nodes, column, stand, remedy)
-            encoded[:, block] = _block(kind, nodes, name, cells)
-        filled += [] if stand is None else [(name, absent, stand)]
-    return encoded, (*filled_notes(filled), *clipped_note(moved))
+            cells, absent = _filled_cells(nodes, column, fill_value, remedy)
+            encoded[:, block] = _encode(kind, nodes, name, cells)
+        filled += [] if fill_value is None else [(name, absent, fill_value)]
+    return encoded, (*filling_notes(filled), *clipping_notes(clipped))
 
 
-def clipped_note(count: int) -> tuple[str, ...]:
-    """Return a note of so many clipped values, if there are any."""
+def clipping_notes(count: int) -> tuple[str, ...]:
+    """Return a note on `count` clipped values; none for 0."""
     return (f"clipped {count_of(count, 'feature value')} to the declared range",) if count else ()
 
 
-def _filled(nodes: Table, column: Column, stand: float | str | None, remedy: str) -> tuple[polars.Series, int]:
-    """The cells of a column as text, with what stands for missing ones in their place, and how many were missing."""
+def _filled_cells(
+    nodes: Table, column: Column, fill_value: float | str | None, remedy: str
+) -> tuple[polars.Series, int]:
+    """The cells of a column as text, missing ones replaced by the fill value, and how many were missing."""
     cells = nodes.text(column.name)
-    # Apart from missing ones: spaces around a value are refused with what stands there.
+    # Only blank cells are missing: spaces around a value are refused later, with the value.
     cells = cells.set(cells.str.strip_chars() == "", None)
-    answer = isinstance(column.kind, Tags) or (isinstance(column.kind, Category) and column.kind.empty)
-    absent = int(cells.null_count())
-    if stand is not None and stand != OWN_CATEGORY:
-        cells = cells.fill_null(str(stand))
-    elif not answer:
+    empty_allowed = isinstance(column.kind, Tags) or (isinstance(column.kind, Category) and column.kind.empty)
+    missing_count = int(cells.null_count())
+    if fill_value is not None and fill_value != OWN_CATEGORY:
+        cells = cells.fill_null(str(fill_value))
+    elif not empty_allowed:
         nodes.refuse(cells.is_null(), "{column} is missing", column.name, "a value in every row", remedy)
-    return cells.cast(polars.String), absent
+    return cells.cast(polars.String), missing_count
 
 
-def in_range(
+def clip_or_refuse(
     table: Table, name: str, numbers: polars.Series, bounds: tuple[float, float], *, clip: bool
 ) -> tuple[np.ndarray, int]:
-    """Return a column's numbers within bounds, and how many were moved there.
+    """Return a column's numbers within bounds, and how many were clipped.
 
     Args:
         table, name: the column, for the refusal.
-        clip: whether values outside are moved to the nearer end; else they are refused with DataError.
+        clip: whether values outside are clipped; else they are refused with DataError.
     """
     low, high = bounds
     values = numbers.to_numpy()
-    # As float32, which features are kept as: a value written as the bound itself is inside.
+    # Compared as float32, the type of features: a value equal to the bound as written is inside.
     with np.errstate(over="ignore"):
         stored = values.astype(np.float32)
     outside = polars.Series((stored < np.float32(low)) | (stored > np.float32(high)))
@@ -103,33 +105,33 @@ def in_range(
 
 
 @singledispatch
-def _block(kind: Kind, nodes: Table, name: str, cells: polars.Series) -> Block:
+def _encode(kind: Kind, nodes: Table, name: str, cells: polars.Series) -> Encoded:
     raise TypeError(kind)
 
 
-@_block.register(YesNo)
-def _(kind: YesNo, nodes: Table, name: str, cells: polars.Series) -> Block:
+@_encode.register(YesNo)
+def _(kind: YesNo, nodes: Table, name: str, cells: polars.Series) -> Encoded:
     yes = _yes_no(nodes, name, cells) == YES_NO[1]
     return yes.to_numpy()[:, None].astype(np.float32)
 
 
-@_block.register(Category)
-def _(kind: Category, nodes: Table, name: str, cells: polars.Series) -> Block:
-    # Also where a missing answer is a third one: the cells are those of a column of yes and no.
+@_encode.register(Category)
+def _(kind: Category, nodes: Table, name: str, cells: polars.Series) -> Encoded:
+    # A yes-no column with "own category" is a Category of yes and no: true, false, 1 and 0 are allowed there too.
     cells = _yes_no(nodes, name, cells) if set(kind.values) == set(YES_NO) else cells
-    # -1 is no place, so the block of an empty cell stays zeros.
-    hot: Block = (_codes(nodes, name, cells, kind.values)[:, None] == np.arange(len(kind.values))).astype(np.float32)
+    # The code of an empty cell is -1, so that its block stays zeros.
+    hot: Encoded = (_codes(nodes, name, cells, kind.values)[:, None] == np.arange(len(kind.values))).astype(np.float32)
     return hot
 
 
-@_block.register(Ordinal)
-def _(kind: Ordinal, nodes: Table, name: str, cells: polars.Series) -> Block:
+@_encode.register(Ordinal)
+def _(kind: Ordinal, nodes: Table, name: str, cells: polars.Series) -> Encoded:
     codes = _codes(nodes, name, cells, kind.levels)
     return (codes / (len(kind.levels) - 1))[:, None]
 
 
-@_block.register(Tags)
-def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
+@_encode.register(Tags)
+def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Encoded:
     words = cells.fill_null("").str.split(SEPARATOR).list.eval(polars.element().str.strip_chars())
     block = multi_hot(nodes, name, words, kind.vocabulary, "not all of it in the vocabulary")
     too_many = polars.Series(block.sum(axis=1) > kind.most)
@@ -137,12 +139,14 @@ def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
     return block
 
 
-def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, ...], what: str) -> Block:
-    """Return lists of words as float32 0/1 [n, len(words)]; an empty word is none.
+def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, ...], what: str) -> Encoded:
+    """Return lists of words as float32 0/1 [n, len(words)]; empty words are ignored.
 
     Args:
-        nodes, name: the column, for the refusal of a list that is `what`.
+        nodes, name: the column, for the refusal of a list with another word.
         lists: [n].
+        words: the declared words.
+        what: the message about a list with another word.
     """
     listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
     listed = listed.filter(polars.col("word") != "")
@@ -150,9 +154,9 @@ def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, .
     rows = listed["row"].to_numpy()
     wrong = np.zeros(len(lists), bool)
     wrong[rows[codes.is_null().to_numpy()]] = True
-    nodes.refuse(polars.Series(wrong), f"{{column}} is {{value}}, {what}", name, some(words))
+    nodes.refuse(polars.Series(wrong), f"{{column}} is {{value}}, {what}", name, first_names(words))
     block = np.zeros((len(lists), len(words)), np.float32)
-    # Set and not added: a word that stands twice in a cell counts once.
+    # Set and not added: a repeated word in a cell counts once.
     block[rows, codes.to_physical().to_numpy().astype(int)] = 1
     return block
 
@@ -165,10 +169,10 @@ def _yes_no(nodes: Table, name: str, cells: polars.Series) -> polars.Series:
 
 
 def _codes(nodes: Table, name: str, cells: polars.Series, values: tuple[str, ...]) -> np.ndarray:
-    """The place of each cell among the values, -1 for an empty one."""
+    """The index of each cell among the values, -1 for an empty one."""
     codes = nodes.codes_of(cells, name, values, "not a declared value")
-    places: np.ndarray = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-    return places
+    indices: np.ndarray = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+    return indices
 
 
 def decode_columns(x: np.ndarray | sparse.csr_matrix, columns: tuple[Column, ...]) -> list[polars.Series]:
@@ -176,11 +180,11 @@ def decode_columns(x: np.ndarray | sparse.csr_matrix, columns: tuple[Column, ...
 
     Args:
         x: encoded columns [n, width], dense or sparse rows.
-        columns: what they hold; InputError names one whose block encodes nothing that it may hold.
+        columns: what they hold; InputError names a column whose block encodes no value of it.
     """
     decoded = []
-    for column, place in zip(columns, blocks_of(columns), strict=True):
-        block = x[:, place] if isinstance(x, np.ndarray) else x[:, place].toarray()
+    for column, block_slice in zip(columns, blocks_of(columns), strict=True):
+        block = x[:, block_slice] if isinstance(x, np.ndarray) else x[:, block_slice].toarray()
         cells = _cells(column.kind, np.asarray(block, np.float64))
         if cells is None:
             what = f"the features of the column {column.name!r} encode no {column.kind.word}"
@@ -189,13 +193,13 @@ def decode_columns(x: np.ndarray | sparse.csr_matrix, columns: tuple[Column, ...
     return decoded
 
 
-def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
+def _cells(kind: Kind, block: Encoded) -> Encoded | list[str | None] | None:
     """The cells of an encoded block [n, w]; None where it encodes something else."""
     if isinstance(kind, Number):
-        numbers: Block = kind.low + block[:, 0] * (kind.high - kind.low)
+        numbers: Encoded = kind.low + block[:, 0] * (kind.high - kind.low)
         return numbers
     if isinstance(kind, Integer):
-        whole: Block = np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
+        whole: Encoded = np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
         return whole
     if isinstance(kind, Ordinal):
         return [kind.levels[step] for step in np.rint(block[:, 0] * (len(kind.levels) - 1)).astype(int)]
@@ -209,4 +213,4 @@ def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
     counts = block.sum(axis=1)
     if (counts > 1).any() or (not kind.empty and (counts < 1).any()):
         return None
-    return [kind.values[place] if count else None for place, count in zip(block.argmax(axis=1), counts, strict=True)]
+    return [kind.values[index] if count else None for index, count in zip(block.argmax(axis=1), counts, strict=True)]

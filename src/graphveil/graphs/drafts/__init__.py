@@ -1,1 +1,1 @@
-"""Declarations drafted from the names of columns and a person's answers: no value is read before they are complete."""
+"""Declarations drafted from the names of columns and the owner's answers; no value is read before they are complete."""

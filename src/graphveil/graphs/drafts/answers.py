@@ -30,14 +30,14 @@ _HEAD: Final = "# What is public about this graph: answered by its owner, column
 
 @dataclass(frozen=True)
 class Answers:
-    """The keys of a `graph.toml`, as far as they are answered; None: open, or as the draft suggests."""
+    """The keys of a `graph.toml` that are answered so far; None: open, or as the draft suggests."""
 
     private: tuple[str, ...] | None = None
     classes: tuple[str, ...] | None = None
     directed: bool | None = None
     columns: Mapping[str, object] = field(default_factory=dict)  # name or pattern -> kind, as in graph.toml
-    missing: Mapping[str, object] = field(default_factory=dict)  # name or pattern -> what stands for a missing value
-    leave_out: tuple[str, ...] = ()  # names or patterns of columns that nothing reads
+    missing: Mapping[str, object] = field(default_factory=dict)  # name or pattern -> fill value
+    leave_out: tuple[str, ...] = ()  # names or patterns of columns that are not read
     id: str | None = None  # with label, split, source, target: a column, or NO_COLUMN
     label: str | None = None
     split: str | None = None
@@ -69,7 +69,7 @@ class Answers:
         return cls(**{key: value for key, value in values.items() if value is not None})  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        # Each answer as soon as it is there, by the words of the declaration; what is open does not matter yet.
+        # Each answer is checked at once, by the rules of the declaration; placeholders stand for open ones.
         content = {"private": [*(self.private or ())], "classes": [*(self.classes or "ab")], "range": [0, 1]}
         parse_declaration({**content, "dimension": self.dimension}, "answers")
         if self.columns:
@@ -93,10 +93,10 @@ class Question:
 
 
 def open_questions(draft: Draft, answers: Answers) -> list[Question]:
-    """Return what neither the answers nor the names of columns say.
+    """Return the questions that neither the answers nor the names of columns settle.
 
     Args:
-        answers: so far; InputError where one is about no column of the folder.
+        answers: so far; InputError where one names no column of the folder.
     """
     roles = _roles(draft, answers)
     texts = {
@@ -113,44 +113,44 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
 
 
 def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
-    """Return the features about which nothing is answered so far, whether or not their names suggest something."""
-    silent = {
+    """Return the features without an answer so far, whether or not their names suggest something."""
+    features = {
         feature.name: feature
         for feature, name in _columns(draft, answers)
         if not _leaves_out(name, answers) and _kind_of(name, feature, answers) is None
     }
-    return list(silent.values())
+    return list(features.values())
 
 
 def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
-    """Each column of features, with the draft of it."""
+    """Each feature column, behind the feature that it belongs to."""
     reserved = set() if draft.entries is not None else {*_roles(draft, answers).values(), answers.private_nodes}
     for feature in draft.features:
         yield from ((feature, name) for name in feature.columns if name not in reserved)
 
 
 def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
-    """The column of each role; None: nobody knows, NO_COLUMN: there is none."""
+    """The column of each role; None: open, NO_COLUMN: there is none."""
     roles: dict[str, str | None] = {}
     for table, names in ((draft.nodes.columns, NODES_ROLES), (draft.edges.columns, EDGES_ROLES)):
-        given = {role: getattr(answers, role) for role in names}
-        for role, column in given.items():
+        answered = {role: getattr(answers, role) for role in names}
+        for role, column in answered.items():
             if column not in (None, NO_COLUMN, *table):
                 raise InputError(f"no column {column!r}", where=role, allowed=", ".join(table[:12]))
-            # What is answered of one role takes the column away from the suggestions of others.
-            free = draft.roles[role] if draft.roles[role] not in given.values() else None
+            # A column that is answered for one role is no longer suggested for another.
+            free = draft.roles[role] if draft.roles[role] not in answered.values() else None
             roles[role] = free if column is None else column
     return {**roles, "split": roles["split"] or NO_COLUMN}
 
 
 def _kind_of(name: str, feature: Feature, answers: Answers) -> object | None:
-    if feature.suggestion.identifies:  # no pattern makes a feature of what tells who somebody is
+    if feature.suggestion.identifies:  # a pattern must not turn an identifying column into a feature
         return answers.columns.get(name, answers.columns.get(feature.name))
     return _answer(name, answers.columns)
 
 
 def _answer(name: str, answers: Mapping[str, object]) -> object | None:
-    """What is answered of a column by its name, else by the first pattern that fits it."""
+    """The answer for a column: by its name, else by the first pattern that fits."""
     if name in answers:
         return answers[name]
     return next((value for pattern, value in answers.items() if fnmatchcase(name, pattern)), None)
@@ -161,24 +161,24 @@ def _leaves_out(name: str, answers: Answers) -> bool:
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A declaration that `load_graph` reads."""
+class DeclarationFile:
+    """A complete declaration."""
 
     toml: str  # the content of graph.toml
-    notes: tuple[str, ...]  # what was taken as the names of columns suggest, and which columns nothing reads
+    notes: tuple[str, ...]  # which kinds follow suggestions, and which columns are left out
 
 
-def declare(draft: Draft, answers: Answers) -> Declared:
+def declare(draft: Draft, answers: Answers) -> DeclarationFile:
     """Return the declaration of a folder.
 
     Raises:
-        InputError: a question is open, or an answer is about no column; names all of them.
-        DataError: an answer contradicts another, or is none that a declaration may hold.
+        InputError: questions are open, which it lists, or an answer names no column.
+        DataError: an answer contradicts another, or cannot be part of a declaration.
     """
     columns = {name: None for feature in draft.features for name in feature.columns}
     for name in {*answers.columns} & {*answers.leave_out}:
         raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
-    # Refused, since a misspelt name would be another column's.
+    # A misspelt name would silently have no effect.
     for key in ("columns", "missing", "leave_out"):
         for name in getattr(answers, key):
             if name not in columns and not any(fnmatchcase(column, name) for column in columns):
@@ -197,28 +197,30 @@ def declare(draft: Draft, answers: Answers) -> Declared:
     text = "\n".join((*top, *(("", "[columns]", *toml_lines(kinds)) if "columns" in content else ()), ""))
     if parse_toml(text, where=FILE) != content:
         raise DataError("holds a value that TOML cannot store", where=FILE, remedy="use plain names and values")
-    return Declared(_HEAD + text, notes)
+    return DeclarationFile(_HEAD + text, notes)
 
 
 def _kinds(draft: Draft, answers: Answers) -> tuple[Content, tuple[str, ...]]:
-    """What each feature column may hold, as a declaration says it, and the notes of it."""
+    """What each feature column may hold, as a declaration says it, and notes."""
     kinds: Content = {}
     notes: dict[str, None] = {}
-    absent = []
+    left_out = []
     for feature, name in _columns(draft, answers):
         suggestion, kind = feature.suggestion, _kind_of(name, feature, answers)
         if _leaves_out(name, answers) or (kind is None and suggestion.identifies):
-            absent.append(name)
+            left_out.append(name)
             continue
         if kind is None:
             kind = suggestion.kind
             notes[f"{feature.name}: {toml_value(kind)}, as suggested: {suggestion.reason}"] = None
         elif suggestion.identifies:
             notes[f"{name} is a feature, though {suggestion.reason}"] = None
-        stand = _answer(name, answers.missing)
+        fill_value = _answer(name, answers.missing)
         table = {kind: True} if isinstance(kind, str) else kind
-        kinds[name] = {**table, "missing": stand} if stand is not None and isinstance(table, Mapping) else kind
-    return kinds, (*notes, *((f"left out: {', '.join(absent)}",) if absent else ()))
+        kinds[name] = (
+            {**table, "missing": fill_value} if fill_value is not None and isinstance(table, Mapping) else kind
+        )
+    return kinds, (*notes, *((f"left out: {', '.join(left_out)}",) if left_out else ()))
 
 
 def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
@@ -229,7 +231,7 @@ def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
         "private": list(answers.private or ()),
         "classes": list(answers.classes or ()),
         "directed": answers.directed,
-        # Of id, source and target the word itself is the default.
+        # The default name of the columns id, source and target is the role itself.
         **{
             role: name
             for role, name in roles.items()
@@ -243,7 +245,7 @@ def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
 
 
 def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Content:
-    """The features: one range where all are numbers of one, else a line for each column."""
+    """The keys about features: one range where all are numbers in the same range, else an entry for each column."""
     if not kinds:
         raise InputError("no column of features is left", where="nodes", remedy="add columns, or leave out fewer")
     first = next(iter(kinds.values()))
@@ -251,5 +253,9 @@ def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Conten
         if draft.entries is not None:
             raise InputError(f"columns is {kinds!r}", where=FILE, allowed="{ number = [low, high] } of a features file")
         return {"columns": dict(kinds)}
-    some = draft.entries is None and set(draft.nodes.columns) - {*reserved, *kinds}
-    return {"range": first[Number.word], "missing": first.get("missing"), "features": list(kinds) if some else None}
+    unread_columns = draft.entries is None and set(draft.nodes.columns) - {*reserved, *kinds}
+    return {
+        "range": first[Number.word],
+        "missing": first.get("missing"),
+        "features": list(kinds) if unread_columns else None,
+    }

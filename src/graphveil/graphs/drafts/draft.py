@@ -1,4 +1,4 @@
-"""A declaration drafted from a folder of tables: the names of its columns, and what these suggest to everybody."""
+"""A declaration drafted from a folder of tables: the names of its columns, and what the names suggest."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ ENTRIES_VALUE: Final = "value"
 """The column of a features file that holds the values of all features."""
 NODES_ROLES: Final = ("id", "label", "split")
 EDGES_ROLES: Final = ("source", "target")
-#: Columns called `x0`, `x1`, ... are answered together from so many on.
-_ALIKE: Final = 3
+#: So many columns called `x0`, `x1`, ... or more are answered together.
+_LEAST_GROUP: Final = 3
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of features, or several that are called alike."""
+    """A feature column, or several numbered ones."""
 
-    name: str  # of the column, or the pattern that fits its columns and no other
+    name: str  # of the column, or a pattern that fits the columns and no other
     columns: tuple[str, ...]
     suggestion: Suggestion
 
     @property
     def is_settled(self) -> bool:
-        """Whether its name suffices: something is suggested, if only to leave it out."""
+        """Whether the name suggests a kind, or to leave the column out."""
         return self.suggestion.kind is not None or self.suggestion.identifies
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What the names of columns say of a folder."""
+    """What the names of columns say about a folder."""
 
     folder: str
     nodes: Header
     edges: Header
     entries: Header | None  # of a features file
-    roles: Mapping[str, str | None]  # id, label, split, source, target: the column that is called so
+    roles: Mapping[str, str | None]  # id, label, split, source, target -> the column whose name says so
     features: tuple[Feature, ...]  # all columns of the nodes, or the values of a features file
 
     @property
@@ -63,15 +63,16 @@ class Draft:
         return {"folder": self.folder, "files": files, "roles": dict(self.roles), "features": features}
 
 
-def draft(folder: Path) -> Draft:
-    """Return what the names of columns say of a folder with `nodes`, `edges` and perhaps `features`, csv or parquet; no
-    value is read. Raises DataError: a table is absent, or its first line holds no names of columns.
+def read_draft(folder: Path) -> Draft:
+    """Return the draft of a folder with `nodes`, `edges` and perhaps `features`, csv or parquet; no value is read.
+
+    DataError: a table is absent, or its first line holds no names of columns.
     """
     if not folder.is_dir():
         raise DataError("is no folder", where=str(folder), allowed="a folder with nodes.csv and edges.csv, or parquet")
     nodes, edges = (read_header(require_table(folder, stem)) for stem in ("nodes", "edges"))
-    listed = find_table(folder, "features")
-    entries = None if listed is None else read_header(listed)
+    features_path = find_table(folder, "features")
+    entries = None if features_path is None else read_header(features_path)
     roles = {role: role_of(role, nodes.columns) for role in NODES_ROLES}
     roles |= {role: role_of(role, edges.columns) for role in EDGES_ROLES}
     if len(edges.columns) == 2 and None in (roles["source"], roles["target"]):
@@ -79,8 +80,8 @@ def draft(folder: Path) -> Draft:
     if entries is None:
         features = _features(nodes)
     else:
-        bits = Suggestion({Number.word: [0, 1]}, f"{entries.file} has no column of values: what it lists is 1")
-        suggestion = suggestion_of(ENTRIES_VALUE) if ENTRIES_VALUE in entries.columns else bits
+        zero_or_one = Suggestion({Number.word: [0, 1]}, f"{entries.file} has no column of values: what it lists is 1")
+        suggestion = suggestion_of(ENTRIES_VALUE) if ENTRIES_VALUE in entries.columns else zero_or_one
         features = (Feature(ENTRIES_VALUE, (ENTRIES_VALUE,), suggestion),)
     return Draft(folder.resolve().name, nodes, edges, entries, MappingProxyType(roles), features)
 
@@ -90,14 +91,14 @@ def _features(nodes: Header) -> tuple[Feature, ...]:
     for name in nodes.columns:
         if match := re.fullmatch(r"(.*?)\d+", name):
             numbered.setdefault(match[1], []).append(name)
-    features, joined = [], set()
+    features, grouped = [], set()
     for prefix, names in numbered.items():
-        pattern = _pattern(prefix, names, nodes.columns) if len(names) >= _ALIKE else None
+        pattern = _pattern(prefix, names, nodes.columns) if len(names) >= _LEAST_GROUP else None
         if pattern is not None:
-            joined.update(names)
-            features.append(Feature(pattern, tuple(names), _suggested(prefix, names, nodes)))
-    alone = (name for name in nodes.columns if name not in joined)
-    features += [Feature(name, (name,), _suggested(name, [name], nodes)) for name in alone]
+            grouped.update(names)
+            features.append(Feature(pattern, tuple(names), _suggestion(prefix, names, nodes)))
+    single = (name for name in nodes.columns if name not in grouped)
+    features += [Feature(name, (name,), _suggestion(name, [name], nodes)) for name in single]
     return tuple(sorted(features, key=lambda feature: nodes.columns.index(feature.columns[0])))
 
 
@@ -108,9 +109,9 @@ def _pattern(prefix: str, names: Sequence[str], columns: Sequence[str]) -> str |
     return next((pattern for pattern in patterns if fnmatch.filter(columns, pattern) == list(names)), None)
 
 
-def _suggested(name: str, columns: Sequence[str], nodes: Header) -> Suggestion:
-    if not nodes.truths.issuperset(columns):
+def _suggestion(name: str, columns: Sequence[str], nodes: Header) -> Suggestion:
+    if not nodes.booleans.issuperset(columns):
         return suggestion_of(name)
-    # As numbers where columns are alike: they are then one range in place of a line for each.
+    # A group is declared as numbers: one range in place of a line for each column.
     kind = YesNo.word if len(columns) == 1 else {Number.word: [0, 1]}
     return Suggestion(kind, "the type of the column holds nothing but true and false")

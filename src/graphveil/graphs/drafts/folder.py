@@ -1,4 +1,4 @@
-"""A drafted declaration written into its folder, and the folder read as the declaration says."""
+"""Writes a drafted declaration into its folder, and reads the folder by it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from graphveil.errors import DataError, UsedPathError
 from graphveil.files.writing import write_text
 from graphveil.graphs.declared.declaration import FILE
-from graphveil.graphs.drafts.answers import Answers, Declared, declare
-from graphveil.graphs.drafts.draft import draft
+from graphveil.graphs.drafts.answers import Answers, DeclarationFile, declare
+from graphveil.graphs.drafts.draft import read_draft
 from graphveil.graphs.load import read_folder
 from graphveil.runtime.words import count_of
 
@@ -20,22 +20,23 @@ def require_undeclared(folder: Path) -> None:
         raise UsedPathError("exists already", where=str(folder / FILE), remedy="--replace writes it anew")
 
 
-def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> Declared:
+def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> DeclarationFile:
     """Write the graph.toml of a folder of tables, whole or not at all; nothing but the names of columns is read.
 
     Args:
-        answers: of its owner; InputError names all that are open.
-        replace: whether a graph.toml that is there is written anew; else UsedPathError.
+        answers: of its owner; InputError names the open questions.
+        replace: whether an existing graph.toml is replaced; else UsedPathError.
     """
     if not replace:
         require_undeclared(folder)
-    declared = declare(draft(folder), answers)
+    declared = declare(read_draft(folder), answers)
     write_text(folder / FILE, declared.toml)
     return declared
 
 
 def check_folder(folder: Path) -> str:
-    """Read a declared folder, and return what stands: only what is declared, and how many people there are. Raises
+    """Read a declared folder; return a summary of what is declared, and how many people there are.
+
     DataError: a cell, named by its file, line and column, is not as declared.
     """
     try:

@@ -1,7 +1,7 @@
-"""What the name of a column suggests to everybody, whatever stands in it: its role, or what it may hold.
+"""What the name of a column suggests, whatever it holds: its role, or what it may hold.
 
-A range or a list read off the data would give some of it away, so nothing here ever sees a value. Where a name says
-nothing, nothing is suggested, and the owner has to answer.
+A range or a list read off the data would reveal some of it, so no value is read here. Where a name suggests nothing,
+the owner has to answer.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from graphveil.files.columns import Integer, Number, YesNo
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a column may hold as far as its name says."""
+    """What the name of a column suggests."""
 
     kind: object  # as `columns` of a graph.toml declares it; None: nothing is suggested
     reason: str  # the public knowledge behind it, or why there is none
-    identifies: bool = False  # whether the column tells who somebody is, and is suggested to be left out
+    identifies: bool = False  # whether the column tells who somebody is, which suggests to leave it out
 
 
 #: Names of columns that tell who somebody is, alone or behind other words (`work_phone`).
@@ -33,7 +33,7 @@ _IDENTIFYING: Final = re.compile(
     r"iban|birthday|birth_?date|date_of_birth|dob|ip|ip_address|latitude|longitude|lat|lon|lng|gps)"
 )
 _WORD = YesNo.word
-#: A name, or how it ends, what it may hold and why; the first that fits counts.
+#: A pattern of names, what such a column may hold, and why; the first pattern that fits counts.
 _KINDS: Final[tuple[tuple[str, object, str], ...]] = (
     (r"(is|has|can|was|wants|owns|accepts)_.+|.+_flag", _WORD, "a name such as is_... or has_... asks yes or no"),
     (r"year_of_birth|birth_?year|yob", "birth year", "years in which people who live were born"),
@@ -62,13 +62,13 @@ ROLES: Final[Mapping[str, str]] = MappingProxyType(
         "target": "target dst to to_id target_id to_node_id receiver recipient callee followee payee destination v",
     }
 )
-"""Each column that a declaration names, and how such columns are called, the likeliest names first."""
+"""Role -> common names of such columns, the likeliest first."""
 
 
 def suggestion_of(column: str) -> Suggestion:
-    """Return what everybody knows about a column of this name."""
+    """Return what the name of a column suggests."""
     name = _words(column)
-    # Whether somebody has a phone does not tell who it is.
+    # `has_phone` does not identify anybody.
     if _IDENTIFYING.fullmatch(name) and not re.fullmatch(_KINDS[0][0], name):
         return Suggestion(None, "it tells who somebody is", identifies=True)
     for pattern, kind, reason in _KINDS:
@@ -79,7 +79,7 @@ def suggestion_of(column: str) -> Suggestion:
 
 
 def role_of(role: str, columns: Iterable[str]) -> str | None:
-    """Return the column that is called as those of a role are; None where no column is.
+    """Return the column whose name is common for a role; None where there is none.
 
     Args:
         role: one of `ROLES`.

@@ -1,6 +1,6 @@
 """Data sets published as one npz file of arrays: CitationFull, Amazon, Coauthor and Twitch.
 
-The files that PyG's classes read, straight to sparse rows (dense, Coauthor Physics takes 1.2 GB), with the same result:
+The files of PyG's classes are read straight into sparse rows (dense, Coauthor Physics takes 1.2 GB), with PyG's result:
 positive features become 1, edges undirected.
 
 Sources: Shchur, Mumme, Bojchevski, Guennemann, "Pitfalls of Graph Neural Network Evaluation", 2018 (Amazon, Coauthor
@@ -18,7 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from graphveil.errors import DataError
-from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npz, whole_numbers, whole_rows
+from graphveil.graphs.named.archives import (
+    EMBEDDED_RANGE,
+    EMBEDDED_SOURCE,
+    embedded_features,
+    read_npz,
+    require_valid_rows,
+    whole_numbers,
+)
 from graphveil.graphs.named.root import DataRoot, download
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
@@ -77,21 +84,21 @@ def load_arrays(name: str, root: DataRoot) -> GraphParts:
     Args:
         name: one of `ARRAY_SETS`.
     """
-    about = _SETS[name]
-    file = f"{about.file}.npz"
+    spec = _SETS[name]
+    file = f"{spec.file}.npz"
 
     def fetch(target: Path, progress: ProgressCallback) -> None:
-        download(_url(about), target / file, progress)
+        download(_url(spec), target / file, progress)
 
-    folder = root.ensure(f"pyg/{about.kind}/{about.folder}/raw", (file,), name=name, fetch=fetch)
-    read: Callable[[Path, _Set], _Parts] = _read_twitch if about.kind == "Twitch" else _read_sparse
+    folder = root.ensure(f"pyg/{spec.kind}/{spec.folder}/raw", (file,), name=name, fetch=fetch)
+    reader: Callable[[Path, _Set], _Parts] = _read_twitch if spec.kind == "Twitch" else _read_sparse
     try:
-        parts = read(folder / file, about)
+        parts = reader(folder / file, spec)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise DataError(f"is not the published file of {name!r} ({error})", where=str(folder / file)) from error
     edge_index, changes = merge_edges(parts.source, parts.target, len(parts.labels), directed=False)
     schema = GraphSchema(
-        name, parts.x.shape[1], *parts.bounds, about.classes, source=parts.origin, notes=parts.notes + changes
+        name, parts.x.shape[1], *parts.bounds, spec.classes, source=parts.origin, notes=parts.notes + changes
     )
     return check_parts(GraphParts(parts.x, edge_index, parts.labels, schema))
 
@@ -107,56 +114,56 @@ class _Parts:
     notes: tuple[str, ...]
 
 
-def _url(about: _Set) -> str:
+def _url(spec: _Set) -> str:
     with quiet():
         from torch_geometric import datasets
-    kind = "Coauthor" if about.kind == "CitationFull-LCC" else about.kind  # the uncut file lies beside Coauthor's
+    kind = "Coauthor" if spec.kind == "CitationFull-LCC" else spec.kind  # stored beside Coauthor's
     url: str = getattr(datasets, kind).url
-    if about.kind == "CitationFull":
-        return url.format(about.file)
-    return f"{url.rstrip('/')}/{about.file}.npz"
+    if spec.kind == "CitationFull":
+        return url.format(spec.file)
+    return f"{url.rstrip('/')}/{spec.file}.npz"
 
 
-def _read_sparse(path: Path, about: _Set) -> _Parts:
+def _read_sparse(path: Path, spec: _Set) -> _Parts:
     """The CSR arrays `adj_*`, `attr_*` and `labels`."""
     from scipy.sparse.csgraph import connected_components
 
     names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
     *parts, label_array = read_npz(path, [*names, "labels"])
     rows, adjacency = (
-        whole_rows(
+        require_valid_rows(
             sparse.csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape)
         )
         for data, indices, starts, shape in (parts[:4], parts[4:])
     )
     labels = whole_numbers(label_array, "labels")
-    # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
+    # In place: nothing else uses the rows, and a second copy of Coauthor's would be large.
     changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
     rows.data[rows.data > 0] = 1
     notes: tuple[str, ...] = ()
     if changed:
         notes = (f"set {count_of(changed, 'positive feature value')} to 1, as PyG's reader does",)
-    if about.largest_component:
+    if spec.largest_component:
         _, part = connected_components(adjacency, directed=False)
         inside: np.ndarray = part == np.bincount(part).argmax()
         rows, adjacency, labels = rows[inside], adjacency[inside][:, inside], labels[inside]
         notes += (f"kept the largest component: {inside.sum():,} of {inside.size:,} nodes",)
     edges = adjacency.tocoo()
-    return _Parts(_checked(rows, about), edges.row, edges.col, labels, (0.0, 1.0), _SOURCE, notes)
+    return _Parts(_compact(rows, spec), edges.row, edges.col, labels, (0.0, 1.0), _SOURCE, notes)
 
 
-def _checked(rows: sparse.csr_matrix, about: _Set) -> Features:
-    if rows.shape[1] != about.dimension:
-        raise ValueError(f"{rows.shape[1]} features instead of {about.dimension}")
+def _compact(rows: sparse.csr_matrix, spec: _Set) -> Features:
+    if rows.shape[1] != spec.dimension:
+        raise ValueError(f"{rows.shape[1]} features instead of {spec.dimension}")
     return compact_rows(rows)
 
 
-def _read_twitch(path: Path, about: _Set) -> _Parts:
+def _read_twitch(path: Path, spec: _Set) -> _Parts:
     """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
     values, label_array, edges = read_npz(path, ("features", "target", "edges"))
     labels = whole_numbers(label_array, "labels")
     source, target = edges.T
     if values.shape[1] == 128:
-        x, bounds, notes = embedded_features(values, str(path))
-        return _Parts(x, source, target, labels, bounds, EMBEDDED_SOURCE, notes)
-    return _Parts(_checked(sparse.csr_matrix(values), about), source, target, labels, (0.0, 1.0), _SOURCE, ())
+        x, notes = embedded_features(values, str(path))
+        return _Parts(x, source, target, labels, EMBEDDED_RANGE, EMBEDDED_SOURCE, notes)
+    return _Parts(_compact(sparse.csr_matrix(values), spec), source, target, labels, (0.0, 1.0), _SOURCE, ())

@@ -1,11 +1,11 @@
 """Facebook100: the friendships of one American university in 2005, with profile fields, as a mat file.
 
-Source: Traud, Mucha, Porter, "Social Structure of Facebook Networks", Physica A 2012. The MATLAB 5 file is read by
-hand, since SciPy's reader does not survive every damaged file (MathWorks, "MAT-File Format", version 5):
+Source: Traud, Mucha, Porter, "Social Structure of Facebook Networks", Physica A 2012. The MATLAB 5 file is parsed here,
+since SciPy's reader crashes on some damaged files (MathWorks, "MAT-File Format", version 5):
 
-    header (128 bytes), then elements: type (4 bytes), size (4 bytes), content, up to 7 bytes that fill the last 8
+    header (128 bytes), then elements: type (4 bytes), size (4 bytes), content, padding to a multiple of 8 bytes
     matrix = flags, dimensions, name, then numbers, or (sparse) rows, starts of columns, numbers
-    compressed = one element more, packed with zlib
+    compressed = another element, packed with zlib
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.files.columns import Category, Column, width_of
 from graphveil.files.reading import MIB, read_bytes
-from graphveil.graphs.named.archives import whole_numbers, whole_rows
+from graphveil.graphs.named.archives import require_valid_rows, whole_numbers
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
@@ -41,7 +41,7 @@ Element = tuple[int, memoryview]
 
 
 def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
-    """Return the arrays of a file, and its sparse matrices as SciPy's by columns; what is neither is left out.
+    """Return the arrays of a file, and its sparse matrices as SciPy CSC; everything else is left out.
 
     Args:
         path: of the file; DataError where it is no MATLAB 5 file, or damaged.
@@ -59,7 +59,7 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
                 unpacked = stream.decompress(part, largest)
                 if not stream.eof:
                     raise ValueError(f"it unpacks to {len(unpacked) / MIB:,.0f} MiB or more, or ends early")
-                # A bound for all parts together: a thousand small bombs are one large one.
+                # One bound for all parts together: a thousand small bombs are one large one.
                 largest -= len(unpacked)
                 ((kind, part),) = _elements(memoryview(unpacked), order)
             if kind == _MATRIX:
@@ -72,11 +72,11 @@ def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
 def _elements(content: memoryview, order: str) -> Iterator[Element]:
     while len(content) >= 8:
         kind, size = struct.unpack(f"{order}II", content[:8])
-        if kind >> 16:  # a short one: its size stands beside its type, its content in place of the size
+        if kind >> 16:  # a short element: its size is in the upper half of the type, its content in the size field
             kind, size, start = kind & 0xFFFF, kind >> 16, 4
         else:
             start = 8
-        # Checked against what is there, not what is announced: slices would silently be shorter.
+        # Checked, since a slice past the end would silently be shorter.
         if start + size > (8 if start == 4 else len(content)):
             raise ValueError(f"an element of {size:,} bytes in {len(content):,}")
         yield kind, content[start : start + size]
@@ -85,7 +85,7 @@ def _elements(content: memoryview, order: str) -> Iterator[Element]:
 
 
 def _matrix(content: memoryview, order: str) -> dict[str, Any]:
-    """Return {name: array}, or nothing of texts, cells and structures."""
+    """Return {name: array}, or nothing for texts, cells and structures."""
     parts = list(_elements(content, order))
     if len(parts) < 4:
         return {}
@@ -111,7 +111,7 @@ def _numbers(element: Element, order: str) -> np.ndarray:
 YEARS = tuple(range(2004, 2010))
 """The classes: the six class years that GAP (Sajadmanesh et al., USENIX Security 2023) uses."""
 
-# Column of `local_info` -> buckets for its codes: which codes occur is private; code 0 means an empty field.
+# Column of `local_info` -> number of buckets for its codes: which codes occur is private; 0 is an empty field.
 _STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
 BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
 GENDER_BUCKETS = {_STATUS: 8, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _YEAR: 64, _SCHOOL: 1024}
@@ -136,12 +136,12 @@ _SOURCE_OF_YEARS = (
 def load_facebook100(university: str, root: Path) -> GraphParts:
     """Return the graph of one university's mat file, the name compared without case.
 
-    The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`.
+    The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`. It holds
+    the sparse matrix `A` and the table `local_info`; the classes are class years.
 
-    It holds the sparse matrix `A` and the table `local_info`; the classes are class years.
-    `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those class
-    years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the papers
-    on graphs without homophily do (code 1 or 2, else unknown; Lim et al., NeurIPS 2021).
+    `<university>-<first>-<last>` is the part that papers on private graph learning use: only the people of those class
+    years, without their schools. `<university>-gender` predicts gender instead of the class year, as papers on graphs
+    without homophily do (code 1 or 2, else unknown; Lim et al., NeurIPS 2021).
 
     Args:
         university: as above, in lower case.
@@ -161,7 +161,7 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
     path = _file_of(university, root)
     try:
         content = read_mat(path)
-        adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
+        adjacency, fields = require_valid_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
         if fields.shape != (adjacency.shape[0], 7):
             raise ValueError(f"local_info has shape {fields.shape}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -169,22 +169,22 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
     year, gender = fields[:, _YEAR], fields[:, _GENDER]
     if by_gender:
         y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
-        many = int((y < 0).sum())
-        note = f"{count_of(many, 'node')} {'states' if many == 1 else 'state'} no gender: label unknown"
+        unknown = int((y < 0).sum())
+        note = f"{count_of(unknown, 'node')} {'states' if unknown == 1 else 'state'} no gender: label unknown"
         return _graph(name, adjacency, fields, GENDER_BUCKETS, y, ("gender 1", "gender 2"), _SOURCE_OF_GENDER, note)
     if years is None:
         y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
-        many = int((y < 0).sum())
-        has = "has" if many == 1 else "have"
-        note = f"{count_of(many, 'node')} {has} no class year of 2004 to 2009: label unknown"
+        unknown = int((y < 0).sum())
+        has = "has" if unknown == 1 else "have"
+        note = f"{count_of(unknown, 'node')} {has} no class year of 2004 to 2009: label unknown"
         return _graph(name, adjacency, fields, BUCKETS, y, tuple(map(str, YEARS)), _SOURCE, note)
-    keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
-    inside = adjacency.tocsr()[keep][:, keep].tocoo()
+    selected = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
+    inside = adjacency.tocsr()[selected][:, selected].tocoo()
     buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
-    left = len(year) - len(keep)
-    note = f"{count_of(left, 'node')} of other class years {'is' if left == 1 else 'are'} left out"
-    y = year[keep] - years[0]
-    return _graph(name, inside, fields[keep], buckets, y, tuple(map(str, years)), _SOURCE_OF_YEARS, note)
+    other_years = len(year) - len(selected)
+    note = f"{count_of(other_years, 'node')} of other class years {'is' if other_years == 1 else 'are'} left out"
+    y = year[selected] - years[0]
+    return _graph(name, inside, fields[selected], buckets, y, tuple(map(str, years)), _SOURCE_OF_YEARS, note)
 
 
 def _file_of(university: str, root: Path) -> Path:
@@ -210,17 +210,17 @@ def _graph(
     note: str,
 ) -> GraphParts:
     edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
-    # Left out is an answer too: code 0 says that somebody did not fill in the field.
+    # An empty field is an answer too: code 0 says that somebody did not fill it in.
     kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
     notes, columns = (note, *notes), tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
     schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=source, notes=notes, columns=columns)
-    rows, places, start = [], [], 0
+    rows, features, start = [], [], 0
     for column, size in buckets.items():
-        stated = np.flatnonzero(fields[:, column])
-        rows.append(stated)
-        # Modulo a fixed number: a vocabulary of the codes that occur would tell who is in the data.
-        places.append(start + fields[stated, column] % size)
+        filled = np.flatnonzero(fields[:, column])
+        rows.append(filled)
+        # Modulo a fixed number: a vocabulary of the codes that occur would reveal who is in the data.
+        features.append(start + fields[filled, column] % size)
         start += size
-    where = (np.concatenate(rows), np.concatenate(places))
+    where = (np.concatenate(rows), np.concatenate(features))
     x = sparse.csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))
     return check_parts(GraphParts(compact_rows(x), edge_index, y, schema))

@@ -1,6 +1,6 @@
 """Sets with a published split: PPI (several labels a node) in two layouts, Reddit, ogbn-arxiv.
 
-What each loader takes and refuses: see `DataRoot.ensure`. The layout of GraphSAINT:
+The errors of all loaders are those of `DataRoot.ensure`. The layout of GraphSAINT:
 
     adj_full.npz      the adjacency matrix in compressed rows: data, indices, indptr, shape
     feats.npy         [n, d]
@@ -25,6 +25,7 @@ import numpy as np
 from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json
 from graphveil.graphs.named.archives import (
+    EMBEDDED_RANGE,
     EMBEDDED_SOURCE,
     LARGEST,
     embedded_features,
@@ -46,7 +47,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
 _FUNCTIONS = 121
 _PPI = ("train", "valid", "test")
-_PPI_FILES = tuple(f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")))
+_PPI_FILES = tuple(map("_".join, product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy"))))
 _SAINT_FILES = ("adj_full.npz", "class_map.json", "feats.npy", "role.json")
 _REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
 _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
@@ -85,7 +86,7 @@ def load_saint(root: DataRoot) -> GraphParts:
         starts, target = (whole_numbers(array, file.name) for array in read_npz(file, ("indptr", "indices")))
         counts = np.diff(starts)
         fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
-        # Checked here, since these arrays go past SciPy, which would look at them.
+        # Checked here, since SciPy, which would check them, does not see these arrays.
         if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
             raise ValueError("the rows of adj_full.npz do not fit its indices")
         ends = np.repeat(np.arange(len(counts), dtype=np.int64), counts), target
@@ -195,15 +196,15 @@ def _graph(
     binary: bool = False,
     classes: int | None = None,
 ) -> GraphParts:
-    """Return an undirected graph of `classes` classes, or of PPI's functions."""
+    """Return an undirected graph with `classes` classes; None: with the functions of PPI."""
     source, target = ends
     edge_index, changes = merge_edges(source, target, len(values), directed=False)
     # The example version of GraphSAGE's PPI holds zeros and ones; the 24-graph version is standardised.
     if binary:
         x, bounds, origin = compact_dense(values), (0.0, 1.0), "published benchmark: gene sets, 0 or 1"
     else:
-        x, bounds, clipped = embedded_features(values, str(folder))
-        changes, origin = clipped + changes, EMBEDDED_SOURCE
+        x, clipped = embedded_features(values, str(folder))
+        changes, bounds, origin = clipped + changes, EMBEDDED_RANGE, EMBEDDED_SOURCE
     kind = "function" if classes is None else "class"
     names = tuple(f"{kind} {index}" for index in range(classes or _FUNCTIONS))
     schema = GraphSchema(name, x.shape[1], *bounds, names, source=origin, notes=changes)

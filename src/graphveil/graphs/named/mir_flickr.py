@@ -1,4 +1,4 @@
-"""MIR-Flickr images as a graph, in the files of HeteroRR's published code: embeddings, who is on the image, and links.
+"""MIR-Flickr images as a graph, in the files of HeteroRR's published code: embeddings, labels and links.
 
 Under `root/mir-flickr` (the authors' `Data/MIR`):
 
@@ -8,8 +8,8 @@ Under `root/mir-flickr` (the authors' `Data/MIR`):
     <name>.pairs                one line a link: two row numbers from 0, and 1 where it is private (taken by friends of
                                 one another) or 0 where everybody knows it (a shared gallery, tag or place)
 
-The images themselves are not needed, and not given away with the links; embeddings are made of them beforehand, for
-example by ResNet-50 as in the paper (see `methods.release.extractor`).
+The images themselves are not needed, and not published with the links; embeddings are computed from them beforehand,
+for example by ResNet-50 as in the paper (see `methods.release.extractor`).
 
 Sources: M. Huiskes, M. Lew, "The MIR Flickr Retrieval Evaluation", MIR 2008; J. McAuley, J. Leskovec, "Image Labeling
 on a Network", ECCV 2012 (the links); Tran et al., IEEE BigData 2022, section V, whose code reads these files.
@@ -23,7 +23,7 @@ import numpy as np
 
 from graphveil.errors import DataError, MissingDataError
 from graphveil.files.reading import require_file
-from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npy
+from graphveil.graphs.named.archives import EMBEDDED_RANGE, EMBEDDED_SOURCE, embedded_features, read_npy
 from graphveil.graphs.named.root import DataRoot
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
@@ -40,8 +40,8 @@ _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 def load_mir_flickr(root: DataRoot) -> GraphParts:
     """Read the graph of `root/mir-flickr`, with `public_edges`; it cannot be downloaded.
 
-    A link that is listed as private and as public is private. Every image may have private links. DataError: a file is
-    damaged, or two files disagree on the number of images.
+    A link that is listed both as private and as public is private. Every image may have private links. DataError: a
+    file is damaged, or two files disagree on the number of images.
     """
     folder = root.ensure("mir-flickr", _FILES, name="mir-flickr")
     embeddings = _only(folder, "feat", "*.npy", tuple(Path(file).name for file in _FILES))
@@ -58,16 +58,17 @@ def load_mir_flickr(root: DataRoot) -> GraphParts:
         counts = f"{len(labels)} rows, embeddings {values.shape}, masks of {[len(mask) for mask in masks.values()]}"
         raise DataError(f"{counts} images", where=str(folder), allowed="the same number of images everywhere")
     edge_index, public, changes = _edges(links, len(values))
-    x, (low, high), clipped = embedded_features(values, str(embeddings))
-    schema = GraphSchema("mir-flickr", x.shape[1], low, high, CLASSES, source=EMBEDDED_SOURCE, notes=clipped + changes)
+    x, clipped = embedded_features(values, str(embeddings))
+    notes = clipped + changes
+    schema = GraphSchema("mir-flickr", x.shape[1], *EMBEDDED_RANGE, CLASSES, source=EMBEDDED_SOURCE, notes=notes)
     return check_parts(GraphParts(x, edge_index, labels, schema, masks=masks, public_edges=public))
 
 
 def _only(folder: Path, part: str, pattern: str, excluded: tuple[str, ...]) -> Path:
     paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in excluded)
     if len(paths) != 1:
-        named = ", ".join(file.name for file in paths) or "none"
-        what = f"{named} where one file {part or '.'}/{pattern} belongs"
+        names = ", ".join(file.name for file in paths) or "none"
+        what = f"{names} where one file {part or '.'}/{pattern} belongs"
         raise MissingDataError(what, where=str(folder), remedy="keep one set of embeddings and one list of links there")
     return paths[0]
 
@@ -104,9 +105,9 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
         what = f"link {line} is {rows[line].tolist()}"
         raise DataError(what, where=str(path), allowed=f"images 0 to {nodes - 1}, and 0 or 1")
     edge_index, changes = merge_edges(source, target, nodes, directed=False)
-    # Private wins over public: of two rows that disagree, the one that protects is taken.
-    hidden = distinct((low * nodes + high)[private == 1])
+    # Of two rows that disagree, the private one counts.
+    private_keys = distinct((low * nodes + high)[private == 1])
     ends = np.sort(edge_index, axis=0)
-    public = ~contains(hidden, ends[0] * nodes + ends[1])
+    public = ~contains(private_keys, ends[0] * nodes + ends[1])
     count = int((~public).sum()) // 2
     return edge_index, public, (*changes, f"private, taken by friends: {count_of(count, 'edge')}")

@@ -46,26 +46,26 @@ class _Set:
 
 _SETS = {
     "facebook": _Set(
-        "facebook",
-        "musae_facebook",
-        "https://snap.stanford.edu/data/facebook_large.zip",
-        ("id_1", "id_2"),
-        "page_type",
-        22_470,
-        4_714,
-        ("company", "tvshow", "politician", "government"),
+        folder="facebook",
+        prefix="musae_facebook",
+        url="https://snap.stanford.edu/data/facebook_large.zip",
+        ends=("id_1", "id_2"),
+        label="page_type",
+        nodes=22_470,
+        dimension=4_714,
+        classes=("company", "tvshow", "politician", "government"),
     ),
     # The ten classes of Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021
     # (7,083 nodes): part of the published preprocessing, so listed here and never counted from labels.
     "lastfm": _Set(
-        "lastfm_asia",
-        "lastfm_asia",
-        "https://snap.stanford.edu/data/lastfm_asia.zip",
-        ("node_1", "node_2"),
-        "target",
-        7_624,
-        7_842,
-        ("0", "3", "5", "6", "8", "10", "14", "15", "16", "17"),
+        folder="lastfm_asia",
+        prefix="lastfm_asia",
+        url="https://snap.stanford.edu/data/lastfm_asia.zip",
+        ends=("node_1", "node_2"),
+        label="target",
+        nodes=7_624,
+        dimension=7_842,
+        classes=("0", "3", "5", "6", "8", "10", "14", "15", "16", "17"),
         left_out=("1", "2", "4", "7", "9", "11", "12", "13"),
     ),
 }
@@ -77,31 +77,31 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
     Args:
         name: facebook or lastfm.
     """
-    about = _SETS[name]
-    files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
+    spec = _SETS[name]
+    files = tuple(f"{spec.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
 
-    def fetch(target: Path, progress: ProgressCallback) -> None:
-        unzip(download(about.url, target / "files.zip", progress), files, target)
+    def fetch(labels_file: Path, progress: ProgressCallback) -> None:
+        unzip(download(spec.url, labels_file / "files.zip", progress), files, labels_file)
 
-    folder = root.ensure(f"musae/{about.folder}", files, name=name, fetch=fetch)
-    edges, features, target = (folder / file for file in files)
-    y = _labels(target, about)
-    rows, repeated = _features(features, about)
-    source, sink = _integers(_csv(edges, about.ends), edges, about.nodes)
+    folder = root.ensure(f"musae/{spec.folder}", files, name=name, fetch=fetch)
+    edges_file, features_file, labels_file = (folder / file for file in files)
+    y = _labels(labels_file, spec)
+    rows, repeated = _features(features_file, spec)
+    source, target = _integers(_csv(edges_file, spec.ends), edges_file, spec.nodes)
     notes: list[str] = [f"merged {count_of(repeated, 'repeated feature entry')}"] if repeated else []
-    if about.left_out:
+    if spec.left_out:
         labelled = np.flatnonzero(y >= 0)
-        place = np.full(about.nodes, -1)
-        place[labelled] = np.arange(len(labelled))
-        source, sink = place[source], place[sink]
-        inside = (source >= 0) & (sink >= 0)
-        source, sink = source[inside], sink[inside]
+        new_number = np.full(spec.nodes, -1)
+        new_number[labelled] = np.arange(len(labelled))
+        source, target = new_number[source], new_number[target]
+        inside = (source >= 0) & (target >= 0)
+        source, target = source[inside], target[inside]
         notes.append(
-            f"kept the {len(labelled):,} nodes of the ten published classes, left out {about.nodes - len(labelled):,}"
+            f"kept the {len(labelled):,} nodes of the ten published classes, left out {spec.nodes - len(labelled):,}"
         )
         rows, y = rows[labelled], y[labelled]
-    edge_index, changes = merge_edges(source, sink, len(y), directed=False)
-    schema = GraphSchema(name, about.dimension, 0.0, 1.0, about.classes, source=_SOURCE, notes=(*notes, *changes))
+    edge_index, changes = merge_edges(source, target, len(y), directed=False)
+    schema = GraphSchema(name, spec.dimension, 0.0, 1.0, spec.classes, source=_SOURCE, notes=(*notes, *changes))
     return check_parts(GraphParts(compact_rows(rows), edge_index, y, schema))
 
 
@@ -127,23 +127,23 @@ def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarra
     return columns
 
 
-def _labels(path: Path, about: _Set) -> np.ndarray:
-    table = _csv(path, ("id", about.label))
-    (ids,) = _integers(table.select("id"), path, about.nodes)
-    place = {label: index for index, label in enumerate(about.classes)}
-    y = np.full(about.nodes, -1, dtype=np.int64)
-    allowed = (*about.classes, *about.left_out)
-    odd = ~table[about.label].is_in(allowed).fill_null(False)
-    if odd.any():
-        row = int(odd.arg_true()[0])
-        what = f"{about.label} is {table[about.label][row]!r}"
+def _labels(path: Path, spec: _Set) -> np.ndarray:
+    table = _csv(path, ("id", spec.label))
+    (ids,) = _integers(table.select("id"), path, spec.nodes)
+    label_of = {label: index for index, label in enumerate(spec.classes)}
+    y = np.full(spec.nodes, -1, dtype=np.int64)
+    allowed = (*spec.classes, *spec.left_out)
+    unknown = ~table[spec.label].is_in(allowed).fill_null(False)
+    if unknown.any():
+        row = int(unknown.arg_true()[0])
+        what = f"{spec.label} is {table[spec.label][row]!r}"
         raise DataError(what, where=f"{path}, line {row + 2}", allowed=", ".join(allowed))
-    seen = table[about.label].replace_strict(place, default=-1, return_dtype=polars.Int64).to_numpy()
-    y[ids] = seen
+    labels = table[spec.label].replace_strict(label_of, default=-1, return_dtype=polars.Int64).to_numpy()
+    y[ids] = labels
     return y
 
 
-def _features(path: Path, about: _Set) -> tuple[sparse.csr_matrix, int]:
+def _features(path: Path, spec: _Set) -> tuple[sparse.csr_matrix, int]:
     """The 0/1 rows of a json object {node: [items]}, and how many entries were repeated."""
     try:
         lists = read_json(path, largest=LARGEST_DATA)
@@ -153,13 +153,13 @@ def _features(path: Path, about: _Set) -> tuple[sparse.csr_matrix, int]:
     except (ValueError, TypeError, AttributeError) as error:
         what = f"is not a json object of feature lists ({error})"
         raise DataError(what, where=str(path), allowed='{"0": [12, 7], ...}') from error
-    for kind, values, below in (("node", nodes, about.nodes), ("feature", items, about.dimension)):
+    for kind, values, below in (("node", nodes, spec.nodes), ("feature", items, spec.dimension)):
         if len(values) and (values.min() < 0 or values.max() >= below):
             worst = values[(values < 0) | (values >= below)][0]
             raise DataError(f"{kind} {worst} is listed", where=str(path), allowed=f"0 to {below - 1}")
     owners = np.repeat(nodes, lengths)
     rows = sparse.csr_matrix(
-        (np.ones(len(items), dtype=np.float32), (owners, items)), shape=(about.nodes, about.dimension)
+        (np.ones(len(items), dtype=np.float32), (owners, items)), shape=(spec.nodes, spec.dimension)
     )
     rows.sum_duplicates()
     rows.data[:] = 1.0

@@ -48,10 +48,10 @@ class _Set:
 
 _SETS = {
     "cora": _Set(
-        "Cora",
-        1433,
-        1.0,
-        (
+        folder="Cora",
+        dimension=1433,
+        high=1.0,
+        classes=(
             "Theory",
             "Reinforcement_Learning",
             "Genetic_Algorithms",
@@ -60,24 +60,24 @@ _SETS = {
             "Case_Based",
             "Rule_Learning",
         ),
-        _BINARY,
-        "0ce1f9117972bdd087a19062d3decca8abfdfef042468c282c2b977642e057dd",
+        source=_BINARY,
+        sha256="0ce1f9117972bdd087a19062d3decca8abfdfef042468c282c2b977642e057dd",
     ),
     "citeseer": _Set(
-        "CiteSeer",
-        3703,
-        1.0,
-        ("AI", "ML", "IR", "DB", "Agents", "HCI"),
-        _BINARY,
-        "cbadbc965a18fe92dd73960a02a21e4e098723aebcdbe7e03c407a3971644413",
+        folder="CiteSeer",
+        dimension=3703,
+        high=1.0,
+        classes=("AI", "ML", "IR", "DB", "Agents", "HCI"),
+        source=_BINARY,
+        sha256="cbadbc965a18fe92dd73960a02a21e4e098723aebcdbe7e03c407a3971644413",
     ),
     "pubmed": _Set(
-        "PubMed",
-        500,
-        1.2634,
-        ("class 0", "class 1", "class 2"),
-        _TFIDF,
-        "34aaa088b00e246edbc2a4ab7c320063b5b07fc3b9839d5540a663f867238d4a",
+        folder="PubMed",
+        dimension=500,
+        high=1.2634,
+        classes=("class 0", "class 1", "class 2"),
+        source=_TFIDF,
+        sha256="34aaa088b00e246edbc2a4ab7c320063b5b07fc3b9839d5540a663f867238d4a",
     ),
 }
 
@@ -88,41 +88,41 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
     Args:
         name: cora, citeseer or pubmed.
     """
-    about = _SETS[name]
+    spec = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
 
     def fetch(target: Path, progress: ProgressCallback) -> None:
         for file in files:
             download(f"{_URL}/{file}", target / file, progress)
 
-    folder = root.ensure(f"pyg/Planetoid/{about.folder}/raw", files, name=name, fetch=fetch)
+    folder = root.ensure(f"pyg/Planetoid/{spec.folder}/raw", files, name=name, fetch=fetch)
     contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
     # Before the first byte is unpickled: afterwards it would be too late.
-    _check_bytes(folder, b"".join(contents), name, about.sha256)
+    _check_bytes(folder, b"".join(contents), name, spec.sha256)
     *pickled, listed = contents
     try:
-        x, tx, allx, _, ty, ally, graph = (_Unpickler(BytesIO(it), encoding="latin1").load() for it in pickled)
+        x, tx, allx, _, ty, ally, graph = (
+            _Unpickler(BytesIO(content), encoding="latin1").load() for content in pickled
+        )
         test = np.array(listed.split(), dtype=np.int64)
-        data = _joined(len(x.indptr) - 1, about.dimension, (allx, tx), (ally, ty), graph, test)
+        data = _assemble(len(x.indptr) - 1, spec.dimension, (allx, tx), (ally, ty), graph, test)
     except Exception as error:  # whatever a damaged pickle raises
         raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
     edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
-    schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
+    schema = GraphSchema(name, spec.dimension, 0.0, spec.high, spec.classes, source=spec.source, notes=notes)
     return check_parts(GraphParts(compact_dense(data.x), edge_index, data.y, schema, masks=data.masks))
 
 
 @dataclass(frozen=True)
-class _Read:
-    """Features [n, d], edges [2, E] each way once and without loops, classes [n] and the published split."""
-
-    x: np.ndarray
-    pairs: np.ndarray
-    y: np.ndarray
-    masks: dict[Mask, np.ndarray]
+class _Planetoid:
+    x: np.ndarray  # [n, d]
+    pairs: np.ndarray  # [2, E]: the listed edges, each once and without self-loops
+    y: np.ndarray  # [n]
+    masks: dict[Mask, np.ndarray]  # the published split
 
 
 class _Rows:
-    """A pickled SciPy matrix of compressed rows: its arrays, without SciPy, which loads longer than all files."""
+    """Stands in for a pickled SciPy CSR matrix: importing SciPy would take longer than reading all files."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -146,25 +146,28 @@ def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None
         )
 
 
-def _joined(
+def _assemble(
     train: int,
     dimension: int,
     features: tuple[_Rows, _Rows],
     classes: tuple[np.ndarray, np.ndarray],
     graph: Any,
     test: np.ndarray,
-) -> _Read:
-    """Return the graph of pickled (other nodes, test nodes), of which the first `train` train and 500 more validate."""
+) -> _Planetoid:
+    """Return the graph; `features` and `classes` are pairs: of the nodes before the test nodes, and of the test nodes.
+
+    The first `train` nodes train, the next 500 validate.
+    """
     before = len(classes[0])
     # CiteSeer's test nodes have gaps: nodes without an edge, whose features and class nobody published.
     nodes = max(before, int(test.max()) + 1)
     x = np.zeros((nodes, dimension), dtype=np.float32)
     y = np.zeros(nodes, dtype=np.int64)
-    for places, rows in zip((np.arange(before), test), features, strict=True):
-        x[np.repeat(places, np.diff(rows.indptr)), rows.indices] = rows.data
+    for owners, rows in zip((np.arange(before), test), features, strict=True):
+        x[np.repeat(owners, np.diff(rows.indptr)), rows.indices] = rows.data
     y[:before], y[test] = classes[0].argmax(axis=1), classes[1].argmax(axis=1)
-    place = np.arange(nodes)
-    chosen = (place < train, (place >= train) & (place < train + 500), np.isin(place, test))
-    # A pair may be listed twice, and a node beside itself.
-    pairs = np.array(sorted({(node, end) for node, ends in graph.items() for end in ends if node != end})).T
-    return _Read(x, pairs, y, dict(zip(MASKS, chosen, strict=True)))
+    node = np.arange(nodes)
+    masks = (node < train, (node >= train) & (node < train + 500), np.isin(node, test))
+    # The files list some pairs twice, and some nodes as their own neighbours.
+    pairs = np.array(sorted({(start, end) for start, ends in graph.items() for end in ends if start != end})).T
+    return _Planetoid(x, pairs, y, dict(zip(MASKS, masks, strict=True)))

@@ -1,4 +1,4 @@
-"""Where data sets lie, and how an absent one gets there: whole or not at all.
+"""Where data sets are stored, and how an absent one is downloaded: whole or not at all.
 
 Downloads use the standard library, not pooch: its check is a hash for each file, and most of the sets here are
 published without one; it takes transfers and archives of any size, where these functions set a bound.
@@ -22,7 +22,7 @@ Fetch = Callable[[Path, ProgressCallback], None]
 """Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
-_PATIENCE = 30.0  # seconds to wait for an answer
+_TIMEOUT = 30.0  # seconds to wait for an answer
 LARGEST_DOWNLOAD = 8 << 30
 """The most bytes that a download may have, and that one may unpack to."""
 
@@ -37,7 +37,7 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def user_cache() -> Path:
-    """Return the folder of what may be made or fetched again; InputError where the system knows no home folder."""
+    """Return the folder of files that can be rebuilt or fetched again; InputError where there is no home folder."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else _expanded(Path("~/.cache"))) / "graphveil"
 
@@ -52,11 +52,11 @@ def _expanded(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class DataRoot:
-    """The folder of all named sets; `download`: whether an absent one is fetched; `progress` hears of the bytes."""
+    """The folder of all named sets."""
 
     path: Path
-    download: bool
-    progress: ProgressCallback | None
+    download: bool  # whether an absent set is fetched
+    progress: ProgressCallback | None  # called with the bytes fetched so far
 
     def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
         """Return a folder below, once all files are in it; what is absent is fetched through a temporary sibling.
@@ -69,38 +69,38 @@ class DataRoot:
         Raises:
             MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
         """
-        place = self.path / folder
-        if not _absent(place, files):
-            return place
+        path = self.path / folder
+        if not _absent(path, files):
+            return path
         if fetch is None or not self.download:
-            raise _missing(name, place, files, "absent, and not downloaded")
+            raise _missing(name, path, files, "absent, and not downloaded")
         try:
-            with partial_folder(place) as partial:
+            with partial_folder(path) as partial:
                 fetch(partial, self.progress or (lambda _: None))
                 for file in sorted(partial.rglob("*")):
-                    target = place / file.relative_to(partial)
-                    # What is there already stays: a download must not replace a file that a user put there.
+                    target = path / file.relative_to(partial)
+                    # A file that a user put there stays.
                     if file.is_file() and not target.exists():
                         target.parent.mkdir(parents=True, exist_ok=True)
                         file.replace(target)
         except (OSError, zipfile.BadZipFile) as error:
-            raise _missing(name, place, files, f"absent, and downloading failed ({_reason(error)})") from error
-        if _absent(place, files):
-            raise _missing(name, place, files, "absent, also from what was downloaded")
-        return place
+            raise _missing(name, path, files, f"absent, and downloading failed ({_reason(error)})") from error
+        if _absent(path, files):
+            raise _missing(name, path, files, "absent, also from what was downloaded")
+        return path
 
 
-class Found(Exception):
-    """The files of a data set are there."""
+class FilesPresent(Exception):
+    """All files of a data set are present."""
 
 
-class Glance(DataRoot):
-    """Tells whether the files of a data set are there, and stops before any is read."""
+class PresenceCheck(DataRoot):
+    """Stops a loader before it reads a file: by FilesPresent, or by MissingDataError."""
 
     def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
         """Raise Found, or MissingDataError; see `DataRoot.ensure` for the arguments."""
         super().ensure(folder, files, name=name)
-        raise Found
+        raise FilesPresent
 
 
 def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
@@ -118,7 +118,8 @@ def download(url: str, target: Path, progress: ProgressCallback) -> Path:
     """Download one file, certificates checked.
 
     Args:
-        url, target, progress: from where, to where, who hears of the bytes.
+        url, target: from where, to where.
+        progress: called with the bytes fetched so far.
 
     Raises:
         OSError: no connection, an early end, or over `LARGEST_DOWNLOAD` bytes.
@@ -126,7 +127,7 @@ def download(url: str, target: Path, progress: ProgressCallback) -> Path:
     import urllib.request
 
     stage = f"downloading {target.name}"
-    with urllib.request.urlopen(url, timeout=_PATIENCE) as source, target.open("wb") as sink:
+    with urllib.request.urlopen(url, timeout=_TIMEOUT) as source, target.open("wb") as sink:
         total, done = int(source.headers.get("Content-Length") or 0), 0
         while chunk := source.read(1 << 20):
             sink.write(chunk)

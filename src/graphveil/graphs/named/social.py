@@ -17,7 +17,7 @@ from graphveil.graphs.value.value import graph_of
 from graphveil.runtime.late import sparse
 
 _TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
-_ROUNDS = 30  # rounds of drawing further edges in place of duplicates
+_ROUNDS = 30  # of drawing further edges in place of duplicates
 
 
 def social_graph(
@@ -107,15 +107,15 @@ def social_parts(
 def social_edges(
     labels: np.ndarray, classes: int, count: int, homophily: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and the higher end, int32 [count] both, of different edges by the law of `social_graph`.
+    """Return the lower and the higher end, int32 [count] both, of distinct edges drawn as `social_graph` describes.
 
     Args:
         labels: int16 [n], the class of each node.
         classes, homophily: as there.
-        count: edges to draw; fewer come where the graph is too small for them.
+        count: edges to draw; fewer where the graph is too small for them.
     """
     n = len(labels)
-    # Cut at sqrt(n): beyond, two hubs expect more than one edge with each other, and draws mostly repeat.
+    # Cut at sqrt(n): two larger hubs would expect more than one edge between them, and most draws would repeat.
     weights = np.minimum((1.0 - rng.random(n)) ** (-1.0 / _TAIL), np.sqrt(n))
     order = np.argsort(labels, kind="stable").astype(np.int32)
     ends = np.cumsum(weights[order])  # a class is one stretch of this line
@@ -123,10 +123,10 @@ def social_edges(
     starts = np.concatenate([[0.0], stops[:-1]])
     keys = np.empty(0, dtype=np.int64)
     for _ in range(_ROUNDS):
-        lacking = count - len(keys)
-        if lacking <= 0:
+        missing = count - len(keys)
+        if missing <= 0:
             break
-        fresh = _draw(labels, order, ends, starts, stops, lacking + lacking // 20 + 10, homophily, rng)
+        fresh = _draw(labels, order, ends, starts, stops, missing + missing // 20 + 10, homophily, rng)
         keys = np.concatenate([keys, fresh])
         keys.sort()  # np.unique hashes, which takes several times as long here
         keys = keys[np.diff(keys, prepend=-1) > 0]
@@ -149,16 +149,16 @@ def _draw(
 ) -> np.ndarray:
     """Keys lower * n + higher of up to `count` drawn pairs; self-loops left out, duplicates kept."""
     total, last = ends[-1], len(order) - 1
-    place = rng.random(count) * total
-    place.sort()  # the order of edges does not matter, and neighbouring searches hit the same cache lines
-    source = order[np.minimum(np.searchsorted(ends, place, side="right"), last)]
+    position = rng.random(count) * total
+    position.sort()  # the order of edges does not matter, and neighbouring searches hit the same cache lines
+    source = order[np.minimum(np.searchsorted(ends, position, side="right"), last)]
     start, stop = starts[labels[source]], stops[labels[source]]
-    place = rng.random(count)
-    inside = start + place * (stop - start)
-    outside = place * (total - (stop - start))
+    position = rng.random(count)
+    inside = start + position * (stop - start)
+    outside = position * (total - (stop - start))
     outside[outside >= start] += (stop - start)[outside >= start]  # step over the own class
-    place = np.where(rng.random(count) < homophily, inside, outside)
-    target = order[np.minimum(np.searchsorted(ends, place, side="right"), last)]
+    position = np.where(rng.random(count) < homophily, inside, outside)
+    target = order[np.minimum(np.searchsorted(ends, position, side="right"), last)]
     different = source != target
     low, high = np.minimum(source, target)[different], np.maximum(source, target)[different]
     keys: np.ndarray = low.astype(np.int64) * len(order) + high
@@ -168,7 +168,7 @@ def _draw(
 def social_features(
     labels: np.ndarray, classes: int, dimension: int, apps: float, signal: float, rng: np.random.Generator
 ) -> sparse.csr_matrix:
-    """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
+    """Return 0/1 rows [n, dimension] drawn as `social_graph` describes: everybody has at least one app.
 
     Args:
         labels: [n], the class of each node.
@@ -180,9 +180,9 @@ def social_features(
     rankings = np.stack([np.arange(dimension), *(rng.permutation(dimension) for _ in range(classes))]).astype(np.int32)
     draws = int(indptr[-1])
     rank = np.searchsorted(popularity, rng.random(draws) * popularity[-1], side="right")
-    list_of = np.repeat(labels.astype(np.int16) + 1, counts)
-    list_of[rng.random(draws) >= signal] = 0
-    items = rankings[list_of, np.minimum(rank, dimension - 1)]
+    ranking_of = np.repeat(labels.astype(np.int16) + 1, counts)
+    ranking_of[rng.random(draws) >= signal] = 0
+    items = rankings[ranking_of, np.minimum(rank, dimension - 1)]
     shape = (len(labels), dimension)
     rows = sparse.csr_matrix((np.ones(draws, dtype=np.float32), items, indptr), shape=shape)
     rows.sum_duplicates()
@@ -196,10 +196,10 @@ NEIGHBOURS = 10
 def digits_graph() -> Graph:
     """Return the digits graph: 1,797 nodes, 32 private features in 0..16, 10 classes; the same on every call.
 
-    The 8 x 8 pixels are split like a checkerboard. The 32 pixels (row + column even) are declared public and only build
-    the graph: each digit is joined to its 10 nearest neighbours (Euclidean, ties by node number), made symmetric. The
-    other 32 pixels are the private features; the digit is the private label. So features and edges never share a pixel,
-    and the edges can be known to everyone without giving a feature away.
+    The 8 x 8 pixels are split like a checkerboard. The 32 pixels with an even sum of row and column are declared public
+    and only define the edges: each digit is joined to its 10 nearest neighbours (Euclidean, ties by node number), both
+    ways. The other 32 pixels are the private features, and the digit is the private label. Features and edges share no
+    pixel, so that the edges can be public without revealing a feature.
 
     Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI 1998, as in
     `sklearn.datasets.load_digits`.
@@ -230,8 +230,8 @@ def digits_parts() -> GraphParts:
 def _handwritten() -> tuple[np.ndarray, np.ndarray]:
     """Return scikit-learn's pixels [1797, 64] and digits [1797], read from its file without loading scikit-learn."""
     package = find_spec("sklearn")
-    places = [] if package is None else list(package.submodule_search_locations or ())
-    for file in (Path(place) / "datasets" / "data" / "digits.csv.gz" for place in places):
+    folders = [] if package is None else list(package.submodule_search_locations or ())
+    for file in (Path(folder) / "datasets" / "data" / "digits.csv.gz" for folder in folders):
         if file.is_file():
             rows = np.loadtxt(file, delimiter=",")
             return rows[:, :-1], rows[:, -1].astype(np.int64)
@@ -243,11 +243,11 @@ def _handwritten() -> tuple[np.ndarray, np.ndarray]:
 
 def _nearest(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Each point and its nearest others by exact whole-number distances; ties go to the lower number."""
-    nodes, exact = len(points), points.astype(np.float64)  # whole numbers below 2^53, for a quick product
+    nodes, exact = len(points), points.astype(np.float64)  # exact below 2^53, and float products are fast
     norms = (exact**2).sum(axis=1)
     distance = (norms[:, None] + norms[None, :] - 2 * exact @ exact.T).astype(np.int64)
     np.fill_diagonal(distance, distance.max() + 1)
-    # Distance and number in one key, each once: its least ones are the nearest, without a sort of all others.
+    # Distance and number in one distinct key: the smallest keys are the nearest, without sorting the rest.
     keys = distance * nodes + np.arange(nodes)
     least = np.sort(np.partition(keys, count - 1, axis=1)[:, :count], axis=1)
     return np.repeat(np.arange(nodes), count), (least % nodes).ravel()

@@ -1,7 +1,7 @@
 """Croissant 1.1 metadata of a graph: JSON-LD that hubs, search engines and loaders read.
 
-Source: MLCommons, Croissant Format Specification, version 1.1 (2026). A writer of our own and no library: of a graph it
-takes one file for each table and one record set for each file, and `mlcroissant` reads it back in tests.
+Source: MLCommons, Croissant Format Specification, version 1.1 (2026). Written without a library: a graph needs one file
+for each table and one record set for each file. Tests read it back with `mlcroissant`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ _FORMATS: Final[Mapping[str, str]] = {
     "json": "application/json",
     "toml": "application/toml",
 }
-#: Table -> what a record of it is; column -> what it holds, under our own names.
+#: Table -> what a record of it is.
 ABOUT: Final[Mapping[str, str]] = {
     "nodes": "One record for each node.",
     "edges": "One record for each edge.",
     "features": "One record for each entry of a node's features that is not zero.",
     "counts": "One record for each node, in the order of the nodes: noisy counts of its private neighbours by group.",
 }
+#: Column, by the key of a declaration -> what it holds.
 FIELDS: Final[Mapping[str, str]] = {
     "id": "Who the node is.",
     "label": "Its class, one of the record set classes; empty where unknown.",
@@ -47,18 +48,18 @@ FIELDS: Final[Mapping[str, str]] = {
     "private_nodes": "Whether the node may have private edges.",
     "public_edges": "Whether everybody knows this edge.",
 }
-#: Words of Croissant that stand for themselves.
-_OWN: Final = (
+#: Terms of Croissant that the context maps to the same name.
+_CROISSANT_WORDS: Final = (
     *("arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileObject"),
     *("fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5"),
     *("parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate"),
     *("separator", "source", "subField", "transform"),
 )
-#: In the order of the specification; ours are URNs: a namespace that nobody has to host.
+#: In the order of the specification; the namespace `graphveil` is a URN, which nobody has to host.
 _CONTEXT: Final[Mapping[str, Any]] = dict(
     sorted(
         {
-            **{word: f"cr:{word}" for word in _OWN},
+            **{word: f"cr:{word}" for word in _CROISSANT_WORDS},
             "@language": "en",
             "@vocab": "https://schema.org/",
             "conformsTo": "dct:conformsTo",
@@ -80,13 +81,13 @@ _CONTEXT: Final[Mapping[str, Any]] = dict(
 
 @dataclass(frozen=True)
 class Credit:
-    """What only the owner can say; what is left out is not made up."""
+    """What only the owner can state; None is left out of the metadata."""
 
     license: str | None = None  # URL of a licence, such as https://creativecommons.org/licenses/by/4.0/
     cite_as: str | None = None  # how to cite it, BibTeX at best
     url: str | None = None  # its page
     creator: str | None = None  # a person or an organisation
-    published: str | None = None  # the day, 2026-01-31
+    published: str | None = None  # the day, such as 2026-01-31
 
     def to_json(self) -> dict[str, Any]:
         creator = None if self.creator is None else {"@type": "sc:Organization", "name": self.creator}
@@ -104,33 +105,33 @@ def as_day(text: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class Field:
-    """A column: `kind` is one of TEXT, FLOAT, INTEGER, BOOLEAN; `label` says that it is what models learn."""
+    """A column of a table."""
 
     name: str
-    kind: str
-    about: str
-    label: bool = False
+    kind: str  # one of TEXT, FLOAT, INTEGER, BOOLEAN
+    about: str  # what it holds, a sentence
+    label: bool = False  # whether models learn to predict it
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of one kind: `stem` is "nodes", "edges", ..., `about` one sentence, `key` what tells rows apart."""
+    """A table and the file that holds it."""
 
-    stem: str
-    about: str
+    stem: str  # "nodes", "edges", ...
+    about: str  # what a row is, a sentence
     fields: tuple[Field, ...]
     file: str
-    key: str | None = None
+    key: str | None = None  # the column that identifies a row
 
 
 @dataclass(frozen=True)
 class File:
-    """A file: what is in it, and its hash and bytes where they may be known."""
+    """A file."""
 
     name: str
-    about: str
-    sha256: str | None = None
-    size: int | None = None
+    about: str  # what is in it, a sentence
+    sha256: str | None = None  # with size: None where they are not public
+    size: int | None = None  # in bytes
 
     def to_json(self) -> dict[str, Any]:
         optional = {"contentSize": self.size and f"{self.size} B", "sha256": self.sha256}
@@ -146,10 +147,14 @@ class File:
 
 
 def table_of(file: str, fields: Sequence[Field], key: str | None = "id") -> Table:
-    """Return the table in a file; `key` tells nodes apart, if it is one of the fields."""
+    """Return the table in a file.
+
+    Args:
+        key: the field that identifies nodes; ignored where it is none of the fields.
+    """
     stem = file.partition(".")[0]
-    own = key if stem == "nodes" and key in [field.name for field in fields] else None
-    return Table(stem, ABOUT[stem], tuple(fields), file, key=own)
+    node_key = key if stem == "nodes" and key in [field.name for field in fields] else None
+    return Table(stem, ABOUT[stem], tuple(fields), file, key=node_key)
 
 
 def document(
@@ -160,16 +165,17 @@ def document(
     *,
     classes: Sequence[str],
     credit: Credit,
-    more: Mapping[str, Any],
+    extra: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the metadata of a graph as one JSON-LD object.
 
     Args:
-        name, description: of the data set, a few sentences.
-        files: where that is, all of them with a hash, or none.
+        description: of the data set, a few sentences.
+        files: of the tables and others, all of them with a hash, or none.
         classes: all declared classes in order; they become an enumeration.
+        extra: further fields of the object.
     """
-    # Croissant's word for data whose files have no hash; without it, a loader asks for one.
+    # The flag for data whose files have no hash; without it, loaders require one.
     live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}
     return {
         "@context": dict(_CONTEXT),
@@ -177,31 +183,30 @@ def document(
         "conformsTo": list(_CONFORMS_TO),
         "name": name,
         "description": description,
-        # A release is never changed, and data has the version that its owner keeps elsewhere.
+        # Constant: a release never changes, and only its owner knows the version of other data.
         "version": "1.0.0",
         "keywords": ["graph", "node classification", "differential privacy"],
         **credit.to_json(),
         **live,
-        **more,
+        **extra,
         **({"distribution": [file.to_json() for file in files]} if files else {}),
         "recordSet": [_classes(classes), *(_records(table) for table in tables)],
     }
 
 
 def properties(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields under our own namespace, lists of mappings too; what is None is left out."""
+    """Return fields, also those of nested mappings, in the namespace `graphveil`; None is left out."""
     return {f"graphveil:{key}": _property(value) for key, value in fields.items() if value is not None}
 
 
 def _property(value: object) -> Any:
     if isinstance(value, Mapping):
         return properties(value)
-    # Names stay as they are in lists of texts; only mappings have names of ours.
     return [_property(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _identifier(*names: str) -> str:
-    # An identifier is an IRI: whatever a column is called, it may not name another place.
+    # An identifier is an IRI: quoted, so that no name of a column refers elsewhere.
     return "/".join(quote(name, safe="") for name in names)
 
 
@@ -241,7 +246,7 @@ def _classes(names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-_OTHER: Final = "What is declared about the graph, or was spent on it."
+_ABOUT_OTHERS: Final = "What is declared about the graph, or was spent on it."
 
 
 def of_release(
@@ -252,20 +257,20 @@ def of_release(
     Args:
         folder, schema, release: the graph.
         digests: file -> SHA-256.
-        credit: what its owner says; the day and a plain citation stand in for what is not said.
+        credit: from its owner; defaults are the day of the release and a plain citation.
     """
     generator = f"{release.method} of graphveil {release.version}".strip()
     sentence = release.guarantee.sentence()
-    own = Credit(cite_as=f"{schema.name}, released with {generator}", published=release.created[:10] or None)
-    stated = {key: value for key, value in vars(credit).items() if value is not None}
+    defaults = Credit(cite_as=f"{schema.name}, released with {generator}", published=release.created[:10] or None)
+    given = {key: value for key, value in vars(credit).items() if value is not None}
     files = [
-        File(name, ABOUT.get(name.partition(".")[0], _OTHER), digest, (folder / name).stat().st_size)
+        File(name, ABOUT.get(name.partition(".")[0], _ABOUT_OTHERS), digest, (folder / name).stat().st_size)
         for name, digest in digests.items()
     ]
     tables = [_table_of(folder / file.name, schema) for file in files if file.name.endswith(".parquet")]
-    # In the first words: hubs show the description, and many show nothing else.
+    # At the start of the description: many hubs show nothing else.
     void = "" if release.guarantee.void is None else "VOID, this release protects nobody. "
-    more = {
+    extra = {
         "usageInfo": {"@type": "sc:CreativeWork", "name": "What is protected, and from whom", "text": sentence},
         "prov:wasGeneratedBy": {"@type": "prov:Activity", "prov:label": generator},
         "rai:dataManipulationProtocol": sentence,
@@ -273,7 +278,9 @@ def of_release(
         "graphveil:privacy": properties(privacy_fields(release.guarantee)),
     }
     about = f"{void}A graph released by {generator}: everything made from it is covered by the guarantee in usageInfo."
-    return document(schema.name, about, tables, files, classes=schema.classes, credit=replace(own, **stated), more=more)
+    return document(
+        schema.name, about, tables, files, classes=schema.classes, credit=replace(defaults, **given), extra=extra
+    )
 
 
 def _table_of(file: Path, schema: GraphSchema) -> Table:
@@ -289,7 +296,7 @@ def _table_of(file: Path, schema: GraphSchema) -> Table:
 def _meaning(name: str, schema: GraphSchema) -> str:
     if name.startswith("count_"):
         return f"How many private neighbours are in group {name[6:]}, with noise; may be negative."
-    # A release has its own names for the two columns that an owner may call anything.
+    # A release gives fixed names to two columns that an owner may call anything.
     key = {"private": "private_nodes", "public": "public_edges"}.get(name, name)
     words = {column.name: f"A feature, declared as {column.kind.word}." for column in schema.columns}
     return words.get(name) or FIELDS.get(key, f"A feature, declared from {schema.low:g} to {schema.high:g}.")

@@ -1,7 +1,7 @@
-"""Croissant metadata of data: a release, an own folder, a named set.
+"""Croissant metadata of data: a release, the user's own folder, a named set.
 
-Of data that is not released, only what its owner declared is said: no hash, no size and no number of rows, since each
-of them is a function of what people have.
+Data that is not released is described by its declaration alone: no hash, no size and no number of rows, since each of
+them is a function of private data.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ from graphveil.graphs.tables.write import is_stored
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import polars
 
-#: Table -> what its columns may be declared to be -> type of their cells.
+#: Table -> role that a declaration may give to a column -> type of its cells.
 _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "nodes": {"id": cr.TEXT, "label": cr.TEXT, "split": cr.TEXT, "private_nodes": cr.BOOLEAN},
     "edges": {"source": cr.TEXT, "target": cr.TEXT, "public_edges": cr.BOOLEAN},
     "features": {"id": cr.TEXT, "feature": cr.INTEGER, "value": cr.FLOAT},
 }
-#: Kind of a declared column -> type of its cells; yes and no, tags and categories are words.
+#: Kind of a declared column -> type of its cells; all other kinds are text.
 _KINDS: Final[Mapping[str, str]] = {"integer": cr.INTEGER, "number": cr.FLOAT}
 
 
 def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr.Credit) -> dict[str, Any]:
-    """Return the metadata of a release, of an own folder, or of a named set.
+    """Return the metadata of a release, of the user's own folder, or of a named set; errors as of `load_parts`.
 
     Args:
-        data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
+        data: a folder or the name of a set.
+        root: as in `load_parts`.
+        credit: from the owner of the data.
     """
     folder = Path(data)
     # Before anything is loaded: a folder that is not released is described by its declaration alone.
@@ -47,17 +49,17 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     if not is_name(data) and folder.is_dir() and not is_stored(folder):
         declared = read_declaration(folder / DECLARATION)
     if declared is not None and not declared.release:
-        name, about, more = declared.name or folder.resolve().name, _promise(declared.private), _private(declared)
+        name, about, extra = declared.name or folder.resolve().name, _promise(declared.private), _private(declared)
         present = [path for path in (find_table(folder, stem) for stem in _COLUMNS) if path is not None]
         files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
         tables = [_declared_table(path, declared) for path in present]
-        return cr.document(name, about, tables, files, classes=declared.classes, credit=credit, more=more)
+        return cr.document(name, about, tables, files, classes=declared.classes, credit=credit, extra=extra)
     parts = load_parts(data, root)
     if parts.release is None:
         # Only what is declared: a field needs a file, and the files of a named set are not ours.
         schema = parts.schema
         about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
-        return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
+        return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, extra=_private(schema))
     digests = read_json(folder / RELEASE)["files"]  # checked while it was loaded
     return cr.of_release(folder, parts.schema, parts.release, digests, credit)
 
@@ -76,7 +78,7 @@ def _declared_table(path: Path, declared: Declaration) -> cr.Table:
 
 
 def _declared_feature(name: str, declared: Declaration) -> cr.Field | None:
-    """Return a feature column as it is declared; None for a column that is no feature."""
+    """Return a feature column as declared; None for any other column."""
     if declared.columns:
         kinds = (column.kind.word for column in declared.columns if column.name == name)
         return next(

@@ -1,12 +1,12 @@
 """A published graph: a folder that anyone may store, share and train on, and what it says about itself.
 
     graph.toml, nodes.parquet, edges.parquet, features.parquet   the graph, in the format of every own folder
-    counts.parquet  in the place of private edges, where a method publishes those: noisy counts of neighbours
+    counts.parquet  where a method publishes them in place of private edges: noisy counts of neighbours
     release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
     ledger.json     what was spent
     card.md         the privacy card, for people; card.html the same
     croissant.json  what hubs and loaders read: files, fields, guarantee
-    lift.json       what training on it showed, if somebody tried
+    lift.json       the result of a training on it, where it was measured
 
 The hashes find damage and careless edits, not forgery: whoever forges a release can compute them too.
 """
@@ -47,14 +47,14 @@ def write_release(
     """Write a published graph as a folder, whole or not at all; return its path.
 
     Args:
-        released: the released graph; nothing private is in it any more.
+        released: the released graph, in which nothing is private.
         path: of a new folder.
         release: what the graph says about itself.
         card: the text of card.md.
-        page: that of card.html, if there is to be one. Neither is hashed: cards are written anew.
+        page: the text of card.html; None: no such file. Neither is hashed: cards can be rewritten.
 
     Raises:
-        InputError: the folder is already there, nodes have several labels, or nobody released the graph.
+        InputError: the folder exists, nodes have several labels, or the graph is no release.
     """
     from graphveil.graphs.releases import croissant
 
@@ -68,9 +68,9 @@ def write_release(
             write_counts(release.counts, inside)
         write_text(inside / LEDGER, _json(replace(release.ledger, void=release.guarantee.void).to_dict()))
         content = release.to_dict()
-        # Cards are left out, since `report` writes them anew without changing what was published.
+        # Cards are not hashed, since `report` rewrites them without changing what was published.
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
-        content["sha256"] = _digest_of(content)
+        content["sha256"] = _content_digest(content)
         write_text(inside / FILE, _json(content))
         described = croissant.of_release(inside, released.schema, release, content["files"], croissant.Credit())
         # Not hashed, like cards: a licence or a page may be added to it later.
@@ -82,7 +82,7 @@ def write_release(
 
 
 def read_release(folder: Path) -> Release:
-    """Return what a published folder says about itself, once every file is the one that was published.
+    """Return what a published folder says about itself, after a check that every file is as published.
 
     DataError names a file that is missing, was changed or does not belong.
     """
@@ -90,13 +90,13 @@ def read_release(folder: Path) -> Release:
     try:
         content = read_json(file)
         stored = dict(content["files"])
-        # Its own hash first: the list of the others is believed only if nobody edited it.
-        whole = content.pop("sha256") == _digest_of(content) and content["format"] == FORMAT
+        # Its own hash first: the other hashes count only if nobody edited the list.
+        intact = content.pop("sha256") == _content_digest(content) and content["format"] == FORMAT
     except FileNotFoundError as error:
         raise _incomplete(folder, FILE) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise _changed(file) from error
-    if not whole:
+    if not intact:
         raise _changed(file)
     _check_files(folder, stored)
     from graphveil.privacy import Ledger
@@ -109,7 +109,7 @@ def read_release(folder: Path) -> Release:
 
 
 def refuse_stray_release(folder: Path) -> None:
-    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: it was put together by hand."""
+    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: somebody assembled it by hand."""
     if (folder / FILE).exists():
         raise DataError(
             f"holds a {FILE}, but {DECLARATION} does not say release = true",
@@ -130,7 +130,7 @@ def _check_files(folder: Path, stored: Mapping[str, str]) -> None:
     for stem in ("nodes", "edges", "features", "counts"):
         for ending in ("csv", "parquet"):
             name = f"{stem}.{ending}"
-            # A file beside those that were hashed could be read in the place of one: csv where parquet was published.
+            # A csv beside a published parquet file could be read in its place.
             if name not in stored and (folder / name).exists():
                 raise DataError(f"{name} was not published with it", where=str(folder), remedy=_RESTORE)
 
@@ -150,7 +150,7 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _digest_of(content: Mapping[str, Any]) -> str:
+def _content_digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
@@ -160,7 +160,7 @@ def _json(content: Mapping[str, Any]) -> str:
 
 def write_counts(counts: NeighbourCounts, inside: Path) -> None:
     """Write a table of counts into a release's folder, in the order of its nodes."""
-    columns = {f"{_COUNT}{place}": column.numpy() for place, column in enumerate(counts.counts.T)}
+    columns = {f"{_COUNT}{group}": column.numpy() for group, column in enumerate(counts.counts.T)}
     frame = polars.DataFrame({_GROUP: counts.groups.numpy(), **columns})
     with whole_file(inside / COUNTS) as file:
         frame.write_parquet(file)
@@ -170,8 +170,8 @@ def read_counts(folder: Path) -> NeighbourCounts:
     """Read what `write_counts` wrote; DataError for anything else."""
     try:
         frame = cast("polars.DataFrame", read_table(folder / COUNTS).frame)
-        places = [f"{_COUNT}{place}" for place in range(frame.width - 1)]
-        table = np.array(frame.select(places).to_numpy(), order="C")
+        columns = [f"{_COUNT}{group}" for group in range(frame.width - 1)]
+        table = np.array(frame.select(columns).to_numpy(), order="C")
         return NeighbourCounts(torch.from_numpy(frame[_GROUP].to_numpy().copy()), torch.from_numpy(table))
     except (OSError, ValueError, TypeError, InputError, polars.exceptions.PolarsError) as error:
         raise DataError("holds no counts of neighbours", where=str(folder / COUNTS)) from error

@@ -1,1 +1,1 @@
-"""Graphs that lie elsewhere, copied into tables: files of other programs, arrays, databases."""
+"""Graphs of other programs copied into tables: files, arrays, databases."""

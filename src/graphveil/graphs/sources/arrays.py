@@ -26,10 +26,11 @@ HOW_TO_SAVE: Final = (
 
 
 def import_arrays(path: Path, folder: Path) -> Imported:
-    """Copy x [n, d], edge_index [2, E] and, where they are there, y [n] and the masks into tables.
+    """Copy x [n, d], edge_index [2, E] and, where present, y [n] and the masks into tables.
 
     Args:
-        path: of the file; DataError names the array that is absent or of another shape.
+        path: of the file; DataError names an array that is absent or has another shape.
+        folder: of the tables.
     """
     arrays, left_out = _read_safetensors(path) if path.suffix == ".safetensors" else _read_npz(path)
     for name in ("x", "edge_index"):
@@ -39,8 +40,11 @@ def import_arrays(path: Path, folder: Path) -> Imported:
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "biuf":
         raise DataError(f"x has shape {x.shape} and type {x.dtype}", where=str(path), allowed="numbers [n, d]")
     ids = polars.Series("id", np.arange(len(x))).cast(polars.String)
-    wide = x.astype(np.float32) if x.dtype == np.float16 else x
-    nodes = [ids, *(polars.Series(f"x{place}", np.ascontiguousarray(wide[:, place])) for place in range(x.shape[1]))]
+    features = x.astype(np.float32) if x.dtype == np.float16 else x
+    nodes = [
+        ids,
+        *(polars.Series(f"x{column}", np.ascontiguousarray(features[:, column])) for column in range(x.shape[1])),
+    ]
     nodes += _labels(arrays, len(x), path) + _split(arrays, len(x))
     edges = polars.DataFrame({"source": ends[0], "target": ends[1]}).cast(polars.String)
     write_frames(folder, {"nodes": polars.DataFrame(nodes), "edges": edges})
@@ -84,13 +88,12 @@ def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
 def _read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     from safetensors import SafetensorError, safe_open
 
-    # As if packed: the length of its header, with which it begins, may look like the mark of an archive.
+    # `packed`: the file begins with the length of its header, which may look like the mark of an archive.
     require_file(path, packed=True)
     try:
         with safe_open(path, framework="np") as file:
             names = list(file.keys())
-            return {name: file.get_tensor(name) for name in _PARTS if name in names}, [
-                name for name in names if name not in _PARTS
-            ]
+            arrays = {name: file.get_tensor(name) for name in _PARTS if name in names}
+            return arrays, [name for name in names if name not in _PARTS]
     except (SafetensorError, OSError, TypeError, ValueError) as error:
         raise DataError(f"cannot be read as arrays ({error})", where=str(path)) from error

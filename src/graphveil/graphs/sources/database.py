@@ -1,4 +1,4 @@
-"""The answers of two queries to an SQLite or PostgreSQL database, copied row by row; nothing is changed in it."""
+"""The results of two queries to an SQLite or PostgreSQL database, copied row by row; the database is only read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SQLITE_ENDINGS: Final = (".db", ".sqlite", ".sqlite3")
 _ROWS: Final = 10_000
-_READS: Final = (
+_READ_ACTIONS: Final = (
     *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE),
     sqlite3.SQLITE_TRANSACTION,
 )
@@ -28,6 +28,7 @@ def import_database(source: str, folder: Path, nodes_query: str, edges_query: st
 
     Args:
         source: sqlite:///FILE, postgresql://USER@HOST/DATABASE, or an SQLite file.
+        folder: of the tables.
         nodes_query: one row a node; its columns become those of `nodes`.
         edges_query: one row an edge; its first two columns are the ends.
 
@@ -45,7 +46,7 @@ def import_database(source: str, folder: Path, nodes_query: str, edges_query: st
             _copy(connection, nodes_query, folder, "nodes", f"{where}, --nodes-query")
             _copy(connection, edges_query, folder, "edges", f"{where}, --edges-query")
     except SQLAlchemyError as error:
-        # Without the statement and the address, which may hold a password.
+        # Neither the statement nor the address, which may hold a password.
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise DataError(f"the database refuses ({reason})", where=where) from error
     finally:
@@ -54,7 +55,7 @@ def import_database(source: str, folder: Path, nodes_query: str, edges_query: st
 
 
 def _engine(source: str) -> tuple[Engine, str]:
-    """The database and its name in messages."""
+    """The database, and its name in messages."""
     from sqlalchemy import create_engine, make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -71,21 +72,21 @@ def _engine(source: str) -> tuple[Engine, str]:
         raise InputError(f"a database of the kind {kind!r}", where="SOURCE", allowed=_ADDRESSES)
     if not url.database or not Path(url.database).is_file():
         raise DataError("no such file", where=where, allowed="an SQLite database")
-    # Only read: SQLite makes a database of any name that it is asked to open.
+    # mode=ro: otherwise SQLite creates a database that does not exist.
     address = f"file:{quote(str(Path(url.database).absolute()))}?mode=ro"
-    return create_engine("sqlite://", creator=lambda: _read_only(address)), where
+    return create_engine("sqlite://", creator=lambda: _connect_read_only(address)), where
 
 
-def _read_only(address: str) -> sqlite3.Connection:
+def _connect_read_only(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True)
-    # That one file is opened for reading alone does not stop ATTACH and VACUUM INTO, which write others.
-    connection.set_authorizer(_authorized)
+    # A read-only connection still allows ATTACH and VACUUM INTO, which write other files.
+    connection.set_authorizer(_authorize)
     return connection
 
 
-def _authorized(action: int, _: str | None, value: str | None, *__: str | None) -> int:
-    # SQLAlchemy itself asks for a pragma, and ends transactions.
-    reads = action in _READS or (action == sqlite3.SQLITE_PRAGMA and value is None)
+def _authorize(action: int, _: str | None, value: str | None, *__: str | None) -> int:
+    # SQLAlchemy itself reads pragmas, and ends transactions.
+    reads = action in _READ_ACTIONS or (action == sqlite3.SQLITE_PRAGMA and value is None)
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
@@ -101,6 +102,6 @@ def _copy(connection: Connection, query: str, folder: Path, stem: str, where: st
         if stem == "edges" and len(columns) < 2:
             raise DataError(f"gives {len(columns)} column", where=where, allowed="the two ends of each edge")
         width = len(columns) if stem == "nodes" else 2
-        with new_table(folder, stem, columns if stem == "nodes" else EDGES, where) as row:
+        with new_table(folder, stem, columns if stem == "nodes" else EDGES, where) as write_row:
             for values in result:
-                row(values[:width])
+                write_row(values[:width])

@@ -1,4 +1,4 @@
-"""GraphML, as NetworkX, igraph and Gephi write it, read element by element."""
+"""Import of GraphML, as NetworkX, igraph and Gephi write it, read element by element."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from xml.parsers import expat
 
 from graphveil.errors import DataError
 from graphveil.files.reading import require_file
-from graphveil.graphs.sources.rows import EDGES, Imported, Write, free_names, left_out, new_table
+from graphveil.graphs.sources.rows import EDGES, Imported, WriteRow, free_names, left_out_note, new_table
 
 
 def import_graphml(path: Path, folder: Path) -> Imported:
     """Copy the nodes with their attributes, and the edges, into tables.
 
     Args:
-        path: of the file; DataError where it is no GraphML of one plain graph.
+        path: of the file; DataError where it is no GraphML of one graph with edges of one kind.
+        folder: of the tables.
     """
     _refuse_document_type(path)
     keys: dict[str, Element] = {}
-    rows: dict[str, Write] = {}
+    writers: dict[str, WriteRow] = {}
     undeclared: dict[str, None] = {}
     directed = ""
     with ExitStack() as stack:
@@ -29,29 +30,29 @@ def import_graphml(path: Path, folder: Path) -> Imported:
             kind = element.tag.rpartition("}")[2]
             if kind == "key":
                 keys[element.get("id", "")] = element
-            elif kind == "graph" and rows:
+            elif kind == "graph" and writers:
                 raise DataError("holds a second graph, or one inside a node", where=str(path), allowed="one graph")
             elif kind == "graph":
                 directed = "true" if element.get("edgedefault") == "directed" else "false"
                 columns = {"nodes": ["id", *free_names(list(_attributes(keys)))], "edges": EDGES}
-                rows = {
+                writers = {
                     stem: stack.enter_context(new_table(folder, stem, columns[stem], str(path))) for stem in columns
                 }
             elif kind == "hyperedge" or element.get("directed", directed) != directed:
                 raise DataError(f"holds a {kind} of another kind", where=str(path), allowed="all directed, or none")
-            elif rows:
-                rows[f"{kind}s"](_row(element, kind, keys, path))
+            elif writers:
+                writers[f"{kind}s"](_row(element, kind, keys, path))
                 undeclared |= dict.fromkeys(set(_values(element)) - {*keys} if kind == "node" else ())
-        if not rows:
+        if not writers:
             raise DataError("holds no graph", where=str(path), allowed="GraphML with one graph")
     names = (key.get("attr.name", name) for name, key in keys.items() if key.get("for") == "edge")
-    # Neo4j writes labels so where it is not asked for types.
-    lost = f"left out of the nodes, since no key declares it: {', '.join(sorted(undeclared))}"
-    return Imported(directed == "true", (*left_out(names), *([lost] if undeclared else [])))
+    # Neo4j writes labels like this when types are not requested.
+    undeclared_note = f"left out of the nodes, since no key declares it: {', '.join(sorted(undeclared))}"
+    return Imported(directed == "true", (*left_out_note(names), *([undeclared_note] if undeclared else [])))
 
 
 def _refuse_document_type(path: Path) -> None:
-    """Refuse a file that declares one: an entity of a few bytes may stand for another file, or for endless text."""
+    """Refuse a document type declaration: an entity in it may expand to another file, or to endless text."""
 
     def refuse(*_: object) -> None:
         remedy = "remove the line <!DOCTYPE ...>"
@@ -63,14 +64,14 @@ def _refuse_document_type(path: Path) -> None:
     try:
         with path.open("rb") as file:
             parser.ParseFile(file)
-    except (expat.ExpatError, LookupError, ValueError) as error:  # LookupError: an encoding that nobody knows
+    except (expat.ExpatError, LookupError, ValueError) as error:  # LookupError: an unknown encoding
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot be read as XML ({error})", where=str(path)) from error
 
 
 def _elements(path: Path) -> Iterator[Element]:
-    """Keys, nodes and edges once they are whole, and a graph when it begins; what was read is forgotten."""
+    """Each key, node and edge when it ends, and each graph when it begins; elements are freed after use."""
     graph = None
     try:
         for event, element in iterparse(path, events=("start", "end")):
@@ -86,7 +87,7 @@ def _elements(path: Path) -> Iterator[Element]:
 
 
 def _attributes(keys: dict[str, Element]) -> dict[str, list[str]]:
-    """The ids of the keys of nodes, by the names of the attributes: NetworkX writes a key for each type of value."""
+    """Attribute of nodes -> ids of its keys: NetworkX writes one key for each type of value."""
     ids: dict[str, list[str]] = {}
     for name, key in keys.items():
         if key.get("for", "all") in ("node", "all"):
@@ -109,5 +110,5 @@ def _row(element: Element, kind: str, keys: dict[str, Element], path: Path) -> l
 
 
 def _values(element: Element) -> dict[str, str | None]:
-    """The attributes of a node or an edge, by the ids of their keys."""
+    """Id of a key -> value, for a node or an edge."""
     return {part.get("key", ""): part.text for part in element if part.tag.rpartition("}")[2] == "data"}

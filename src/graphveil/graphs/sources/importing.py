@@ -1,4 +1,4 @@
-"""One door to every source: which it is, by its address or the ending of its name."""
+"""`import_source`: chooses the reader of a source by its address or the ending of its name."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def import_source(address: str, folder: Path, queries: tuple[str | None, str | N
 
     Args:
         address: a path, or the URL of a database; InputError for an unknown kind, DataError where it cannot be read.
-        folder: empty.
-        queries: of a database: for nodes and for edges.
+        folder: of the tables, empty.
+        queries: for nodes and for edges, of a database.
     """
     path, ending = Path(address), Path(address).suffix.lower()
     nodes_query, edges_query = queries

@@ -12,41 +12,42 @@ from pathlib import Path
 from typing import Final
 
 from graphveil.errors import DataError
-from graphveil.graphs.sources.rows import EDGES, Imported, free_names, left_out, new_table
+from graphveil.graphs.sources.rows import EDGES, Imported, free_names, left_out_note, new_table
 
 _NODE: Final = ["_id", "_labels"]
 _EDGE: Final = ["_start", "_end", "_type"]
 
 
 def is_neo4j(path: Path) -> bool:
-    """Whether a csv file begins as such a table."""
+    """Whether a csv file has the header of such a table."""
     with path.open("rb") as file:
         head = file.readline(1 << 20).decode("utf-8-sig", "replace").replace('"', "").strip().split(",")
     return head[:2] == _NODE and set(_EDGE) <= set(head)
 
 
 def import_neo4j(path: Path, folder: Path) -> Imported:
-    """Copy nodes with labels and properties, and the ends of relationships, by the database's own numbers.
+    """Copy nodes with labels and properties, and the ends of relationships; ids are those of the database.
 
     Args:
-        path: of the file; DataError names the line that is neither a node nor a relationship.
+        path: of the file; DataError names a line that is neither a node nor a relationship.
+        folder: of the tables.
     """
     rows = _rows(path)
     _, head = next(rows)
     start = head.index("_start")
     with ExitStack() as stack:
         columns = ["id", "labels", *free_names(head[2:start])]
-        node_row = stack.enter_context(new_table(folder, "nodes", columns, str(path)))
-        edge_row = stack.enter_context(new_table(folder, "edges", EDGES, str(path)))
+        write_node = stack.enter_context(new_table(folder, "nodes", columns, str(path)))
+        write_edge = stack.enter_context(new_table(folder, "edges", EDGES, str(path)))
         for number, row in rows:
             ends = row[start : start + 2]
             if len(row) != len(head) or bool(row[0]) == all(ends):
                 raise DataError("is neither a node nor a relationship", where=f"{path}, line {number}")
             if row[0]:
-                node_row(row[:start])
+                write_node(row[:start])
             else:
-                edge_row(ends)
-    return Imported(True, left_out(head[start + 2 :]))
+                write_edge(ends)
+    return Imported(True, left_out_note(head[start + 2 :]))
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,4 +1,4 @@
-"""Tables that grow row by row, so that a source may be larger than memory. Cells are copied, never judged."""
+"""Tables written row by row, so that a source may be larger than memory. Cells are copied and not checked."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from graphveil.graphs.declared.typed_columns import SEPARATOR
 from graphveil.graphs.tables.headers import require_names
 from graphveil.runtime.late import polars
 
-Write: TypeAlias = Callable[[Sequence[object]], None]
-#: Raw data of people: for their owner alone.
-_OWNER: Final = 0o600
+WriteRow: TypeAlias = Callable[[Sequence[object]], None]
+#: Raw data of people: only the owner may read it.
+_OWNER_ONLY: Final = 0o600
 _AS_TEXT: Final = (int, float, decimal.Decimal, datetime.date, datetime.time, uuid.UUID)
 EDGES: Final = ("source", "target")
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What a source says of itself beside its rows."""
+    """What a source says beside its rows."""
 
     directed: bool | None = None  # None: it does not say
     notes: tuple[str, ...] = ()  # what was left out
 
 
 @contextmanager
-def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> Iterator[Write]:
+def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> Iterator[WriteRow]:
     """Give a function that adds a row to a new csv.
 
     Args:
-        folder, stem: where, and the name without its ending.
-        where: the source, in messages; DataError for names or values that no table of people has.
+        folder, stem: of the csv; `stem` is its name without the ending.
+        where: the source, in messages; DataError for names or values that no table may hold.
     """
     require_names(columns, where)
     with (
-        whole_file(folder / f"{stem}.csv", mode=_OWNER) as partial,
+        whole_file(folder / f"{stem}.csv", mode=_OWNER_ONLY) as partial,
         partial.open("w", encoding="utf-8", newline="") as text,
     ):
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(columns)
-        places = count(1)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        numbers = count(1)
 
-        def write(values: Sequence[object]) -> None:
-            place = next(places)
+        def write_row(values: Sequence[object]) -> None:
+            number = next(numbers)
             try:
-                rows.writerow([_cell(value) for value in values])
+                writer.writerow([_cell(value) for value in values])
             except TypeError as error:
                 allowed = "text, numbers, true or false"
-                raise DataError(f"holds a {error}", where=f"{where}, {stem[:-1]} {place}", allowed=allowed) from error
+                raise DataError(f"holds a {error}", where=f"{where}, {stem[:-1]} {number}", allowed=allowed) from error
 
-        yield write
+        yield write_row
 
 
 def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
@@ -69,23 +69,23 @@ def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
         frames: stem -> table.
     """
     for stem, frame in frames.items():
-        with whole_file(folder / f"{stem}.parquet", mode=_OWNER) as partial:
+        with whole_file(folder / f"{stem}.parquet", mode=_OWNER_ONLY) as partial:
             frame.write_parquet(partial)
 
 
-def left_out(names: Iterable[str]) -> tuple[str, ...]:
+def left_out_note(names: Iterable[str]) -> tuple[str, ...]:
     """Return a note on attributes of edges that are not copied."""
     listed = ", ".join(names)
     return (f"left out of the edges: {listed}",) if listed else ()
 
 
 def free_names(names: Sequence[str]) -> list[str]:
-    """Return names of attributes as columns beside the column `id`, whose name none of them may have."""
+    """Return names of attributes as names of columns; an attribute called `id` is renamed."""
     return [f"{name}_attribute" if name == "id" else name for name in names]
 
 
 def _cell(value: object) -> str:
-    """A value as text; TypeError names the type of what is no value of a table."""
+    """A value as text; TypeError names an unsupported type."""
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
@@ -96,5 +96,5 @@ def _cell(value: object) -> str:
         return str(value)
     if not isinstance(value, str):
         raise TypeError(type(value).__name__)
-    # JSON can hold halves of characters, which no file of text can.
+    # JSON can hold lone surrogates, which UTF-8 cannot.
     return value.encode("utf-8", "replace").decode()

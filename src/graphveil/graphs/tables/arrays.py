@@ -1,8 +1,8 @@
-"""Arrays and tables that a caller hands over in Python, converted to one form.
+"""Arrays and tables of a Python caller, converted to one form.
 
-Features, labels, edges and masks come as NumPy, SciPy or torch arrays or lists; tables as polars and pandas frames,
-mappings of columns, or the paths of files. What would have to be guessed (numbers that are no labels, several splits at
-once, NaN) is refused with one message."""
+Features, labels, edges and masks are NumPy, SciPy or torch arrays or lists; tables are polars or pandas frames,
+mappings of columns, or the paths of files. Ambiguous input (numbers that are no labels, several splits at once, NaN) is
+refused with one message."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs.declared.column_declaration import ALL, filled_notes, stand_for
+from graphveil.graphs.declared.column_declaration import ALL, fill_value_for, filling_notes
 from graphveil.graphs.declared.declaration import Declaration
-from graphveil.graphs.declared.typed_columns import clipped_note
-from graphveil.graphs.tables.tables import Table, check_columns, read_table, some
+from graphveil.graphs.declared.typed_columns import clipping_notes
+from graphveil.graphs.tables.tables import Table, check_columns, first_names, read_table
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.value.parts import MASKS, Features, Mask, SparseRows
 from graphveil.runtime.late import polars, quiet, sparse
 from graphveil.runtime.words import count_of
 
 _NUMBERS = "biuf"
-_FINITE = float(np.finfo(np.float32).max)
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def array_of(value: object, where: str) -> np.ndarray:
     """Return a tensor, array or list as a NumPy array; tensors on an accelerator are copied.
 
     Args:
-        where: what a refusal calls it.
+        where: its name in messages.
 
     Raises:
         DataError: it is sparse, or a list of lists of different lengths.
     """
     tensor: Any = value
-    # Never made dense here: n nodes would be n * n numbers.
+    # Never made dense: an adjacency matrix of n nodes would take n * n numbers.
     if sparse.issparse(value) or "sparse" in str(getattr(tensor, "layout", "")):
         raise DataError("is sparse", where=where, allowed="a dense array, tensor or list")
     if hasattr(tensor, "detach"):
@@ -65,16 +65,16 @@ def rows_of(value: object) -> sparse.csr_matrix | None:
 
 
 def is_binary(x: object) -> bool:
-    """Return whether features have the type bool, which is public: nothing but 0 and 1 is possible."""
+    """Return whether features have the type bool; the type is public, and allows nothing but 0 and 1."""
     return str(getattr(x, "dtype", "")) in ("bool", "torch.bool")
 
 
 def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str, ...]]:
-    """Return features [n, d] as float32 in the declared range, and what was changed; DataError for what does not fit.
+    """Return features [n, d] as float32 in the declared range, and notes on changes; DataError for anything else.
 
     Args:
-        x: a matrix of numbers or truths, dense or sparse.
-        declared: range, and whether values outside it are clipped.
+        x: a matrix of numbers or booleans, dense or sparse.
+        declared: the range, and whether values outside it are clipped.
     """
     rows = None if x is None else rows_of(x)
     matrix: Any = rows if rows is not None else array_of(x, "x")
@@ -87,29 +87,29 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
     filled = _fill(stored, declared)
     clipped = 0
     if declared.out_of_range == "clip":
-        # Before clipping: infinity would be clipped into the range, though it is no measurement at all.
+        # Before clipping, which would move infinity into the range, though it is no measurement.
         view = matrix if rows is None else SparseRows(stored, matrix.indices, matrix.indptr, matrix.shape)
-        check_range(view, -_FINITE, _FINITE, "x")
+        check_range(view, -_LARGEST_FLOAT32, _LARGEST_FLOAT32, "x")
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)
     check_range(features, declared.low, declared.high, "x", tuple(getattr(x, "columns", ())))
-    return features, (*filled, *clipped_note(clipped))
+    return features, (*filled, *clipping_notes(clipped))
 
 
 def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
-    """Replace every NaN by the declared value for missing ones, and return a note of it."""
+    """Replace every NaN by the value declared for missing ones, in place; return a note on it."""
     if not declared.missing:
         return ()
-    stand = stand_for(ALL, declared.missing)
-    if stand is None:
+    fill_value = fill_value_for(ALL, declared.missing)
+    if fill_value is None:
         raise InputError("missing names columns, and x has none", where="x", allowed="one number for all features")
     absent = np.isnan(stored)
-    stored[absent] = float(stand)
-    return filled_notes([("the features", int(absent.sum()), stand)])
+    stored[absent] = float(fill_value)
+    return filling_notes([("the features", int(absent.sum()), fill_value)])
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown; DataError for anything else.
+    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and a note on unknown ones; else DataError.
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
@@ -124,15 +124,15 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
         return array.astype(np.float32), ()
     if array.ndim == 1 and array.dtype.kind in "OUT":
         names = array.tolist()
-        places = {name: place for place, name in enumerate(classes)}
+        label_of = {name: label for label, name in enumerate(classes)}
         array = np.full(len(names), -1)
         for node, name in enumerate(names):
             if name is None or name == "" or name != name:
                 continue
-            if str(name) not in places:
+            if str(name) not in label_of:
                 message = f"label of node {node} is {str(name)!r}, not a declared class"
-                raise DataError(message, where="y", allowed=some(classes))
-            array[node] = places[str(name)]
+                raise DataError(message, where="y", allowed=first_names(classes))
+            array[node] = label_of[str(name)]
     if array.ndim != 1 or array.dtype.kind not in "biu":
         actual = f"shape {array.shape}" if array.ndim not in (1, 2) else f"type {array.dtype}"
         allowed = "whole numbers [n] with -1 for unknown, class names [n], or zeros and ones [n, classes]"
@@ -174,7 +174,7 @@ def read_masks(masks: Mapping[str, object]) -> dict[Mask, np.ndarray]:
 
 
 class PandasFrame(Protocol):
-    """What is used of a pandas frame, so that pandas need not be installed."""
+    """The part of a pandas frame that is used here, so that pandas need not be installed."""
 
     @property
     def columns(self) -> Any: ...
@@ -196,7 +196,7 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
         title: its name in messages; a file is called by its path.
 
     Raises:
-        DataError: the file cannot be read, or a column holds what no table of people has.
+        DataError: the file cannot be read, or a column holds nested or other unsupported values.
         InputError: it is no frame.
     """
     if isinstance(frame, str | os.PathLike):
@@ -204,7 +204,7 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
         if not path.exists():
             raise DataError(f"no file {str(path)!r}", where=title, allowed=_FRAMES)
         return read_table(path)
-    # Collected once, here: a lazy frame could give other rows each time it is read.
+    # Collected once: a lazy frame could give other rows each time it is read.
     if isinstance(frame, polars.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, polars.DataFrame):
@@ -214,12 +214,12 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
 
 def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence[str] | None = None) -> Table:
-    """Return columns of values as a table; DataError where the columns are not equally long, or not of people's values.
+    """Return columns of values as a table; DataError where they differ in length or hold unsupported values.
 
     Args:
-        columns: name and values of each.
+        columns: the values of each, by name.
         title: the name of the table in messages.
-        row_names: what messages call its rows; default: by number.
+        row_names: the names of its rows in messages; default: their numbers.
     """
     series = {name: _column(title, name, values) for name, values in columns.items()}
     if len({len(values) for values in series.values()}) > 1:
@@ -238,11 +238,11 @@ def _columns(frame: object, title: str) -> dict[str, object]:
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):  # a dict of them would lose one
         raise DataError(f"has two columns {next(name for name in names if names.count(name) > 1)!r}", where=title)
-    return {name: frame.iloc[:, place] for place, name in enumerate(names)}
+    return {name: frame.iloc[:, index] for index, name in enumerate(names)}
 
 
 def _column(title: str, name: str, values: object) -> polars.Series:
-    """One column as polars keeps it; what pandas and NumPy write for "missing" (None, NaN, NA) becomes null."""
+    """One column as a polars series; the missing marks of pandas and NumPy (None, NaN, NA) become null."""
     if isinstance(values, polars.Series):
         return values.alias(name)
     if isinstance(values, list | tuple):  # NumPy would turn a missing number among texts into a text

@@ -1,7 +1,7 @@
-"""The names of a table's columns, and nothing else of it: the first line of a csv, the schema of a parquet file.
+"""The names of a table's columns and nothing else: the first line of a csv, the schema of a parquet file.
 
-Not one byte of a csv beyond its first line is asked for, and of what the footer of a parquet file says of its columns
-only their names and types are used: its smallest and largest values are values of people.
+No byte of a csv beyond its first line is read, and only names and types from the footer of a parquet file: the minima
+and maxima in it are values of people.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Header:
 
     file: str  # the name of its file
     columns: tuple[str, ...]
-    truths: frozenset[str] = frozenset()  # those whose type holds nothing but true and false, which is public
+    booleans: frozenset[str] = frozenset()  # columns of the type boolean; the type is public
 
 
 def read_header(path: Path) -> Header:
     """Return the columns of a csv or parquet file; DataError where the columns cannot be names, or are values."""
-    # As if packed: whether it is compressed would show in its first eight bytes, which may go beyond its first line.
+    # `packed` skips the look at the first eight bytes, which may go beyond the first line.
     require_file(path, packed=True)
     if path.suffix == ".parquet":
         with readable(path):
             schema = polars.scan_parquet(path, glob=False, hive_partitioning=False).collect_schema()
         check_columns(schema, str(path))
-        truths = frozenset(name for name, kind in schema.items() if kind == polars.Boolean)
-        return Header(path.name, tuple(schema.names()), truths)
+        booleans = frozenset(name for name, kind in schema.items() if kind == polars.Boolean)
+        return Header(path.name, tuple(schema.names()), booleans)
     line = bytearray()
     # Byte by byte: a buffer would read on.
     with path.open("rb", buffering=0) as raw:
@@ -62,12 +62,12 @@ def _names(line: bytes, where: str) -> tuple[str, ...]:
 
 
 def require_names(names: Sequence[str], where: str) -> None:
-    """Refuse names that no column can have, or that are values, by DataError.
+    """Refuse names that no column can have, or that look like values, by DataError.
 
     Args:
         where: the table or its first line, in messages.
     """
     check_header(where, names)
-    # Without the values themselves: where the header is absent, they are those of a person.
+    # The message does not quote them: without a header, they are a person's values.
     if all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", name) for name in names):
         raise DataError("holds only numbers", where=where, allowed="the names of columns", remedy="add a header line")

@@ -1,6 +1,6 @@
-"""A long csv in parts: one pass finds where its lines begin, and some of them are read at a time.
+"""A long csv in parts: one pass finds where its lines begin, then one part is read at a time.
 
-Read whole, its fields would stand in memory as texts, several times as large as the places that they stand for.
+Read whole, its fields would be texts in memory, several times as large as the numbers that they become.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from graphveil.engine import Block, Blocks
 from graphveil.runtime.late import polars
 
-# Lines of a part, which divide the rows that are looked up at a time: none is read twice for that.
+# Lines of a part: a divisor of the rows that callers read at a time, so that no part is read twice.
 _LINES: Final = 1 << 17
 _CHUNK: Final = 1 << 20
 
@@ -27,27 +27,27 @@ class LongCsv:
     path: Path
     header: bytes  # its first line
     starts: tuple[int, ...]  # the byte at which line 0, `lines`, 2 `lines`, ... after the header begins, and the end
-    lines: int  # of a part
-    rows: int  # lines after the header, but for empty ones at the end
+    lines: int  # in a part
+    rows: int  # lines after the header, without empty ones at the end
 
     @classmethod
     def of(cls, path: Path, lines: int = _LINES) -> LongCsv | None:
-        """Return a csv in parts; None where only reading it whole tells rows from lines, or finds its error."""
+        """Return a csv in parts; None where it must be read whole, to tell rows from lines or to name an error."""
         with path.open("rb") as raw:
             header = raw.readline()
             if not header.strip() or b'"' in header:
                 return None
-            starts, ended, at, last = [len(header)], 0, len(header), b""
+            starts, line_ends, position, last = [len(header)], 0, len(header), b""
             while chunk := raw.read(_CHUNK):
-                # Within quotation marks a line may end inside a field; NUL is refused with its line.
+                # In quotation marks a field may hold a line end; the other reader names the line of a NUL.
                 if b'"' in chunk or b"\0" in chunk:
                     return None
                 ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
-                starts.extend((at + 1 + ends[(-ended - 1) % lines :: lines]).tolist())
-                ended, at, last = ended + len(ends), at + len(chunk), chunk[-1:]
-        rows = ended + (last not in (b"\n", b""))
-        # A part begins after each `lines` lines, also where that is the end.
-        return cls(path, header, (*starts[: -(-rows // lines)], at), lines, rows)._without_empty_end()
+                starts.extend((position + 1 + ends[(-line_ends - 1) % lines :: lines]).tolist())
+                line_ends, position, last = line_ends + len(ends), position + len(chunk), chunk[-1:]
+        rows = line_ends + (last not in (b"\n", b""))
+        # Cut to whole parts: where the last part is full, the last entry would begin an empty one.
+        return cls(path, header, (*starts[: -(-rows // lines)], position), lines, rows)._without_empty_end()
 
     @property
     def names(self) -> list[str]:
@@ -74,7 +74,7 @@ class LongCsv:
             return self._read(raw.read(end - begin))
 
     def _read(self, lines: bytes) -> polars.DataFrame:
-        # All columns, whichever is wanted: a line of too many fields is refused by no other reading.
+        # All columns: only then does polars refuse a line with too many fields.
         return polars.read_csv(io.BytesIO(self.header + lines), infer_schema=False)
 
     def _without_empty_end(self) -> LongCsv:

@@ -1,4 +1,4 @@
-"""Tables of text read from csv or parquet, and errors that name the line an editor shows."""
+"""Tables read from csv or parquet, and errors that name the line as an editor numbers it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
 
 
 def whole_texts(texts: polars.Series) -> polars.Series:
-    """Return "12" for "12.0" if every text that is not null is such a whole number; else the texts as they are."""
+    """Return "12" for "12.0" if every text that is not null ends in ".0"; else the texts unchanged."""
     if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
         return texts
     return without_point(texts)
@@ -35,23 +35,23 @@ def without_point(texts: polars.Series) -> polars.Series:
     return texts.str.replace(_POINT, "$1")
 
 
-def _written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """Return how to correct a cell that is not written as any declared name; None where no name is near."""
+def _spelling_remedy(value: str, declared: Sequence[str]) -> str | None:
+    """Return how to correct a cell that almost matches a declared name; None where none is close."""
     if value.strip() in declared:
         return "remove the spaces around it"
-    if (whole := re.sub(_POINT, r"\1", value)) == value:
+    if (number := re.sub(_POINT, r"\1", value)) == value:
         return None
-    if whole in declared:
-        return f"write {whole}: with a point it is taken only where every value of the column is such a whole number"
-    return f"neither {value} nor {whole} is declared; pandas writes {whole} so in a column where some are missing"
+    if number in declared:
+        return f"write {number}: with a point it is taken only where every value of the column is such a whole number"
+    return f"neither {value} nor {number} is declared; pandas writes {number} so in a column where some are missing"
 
 
-#: Bytes of a csv that are read whole where a longer one would be read in parts.
+#: The largest csv that is read whole, in bytes; a longer one is read in parts.
 IN_MEMORY: Final = 1 << 26
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first of many names, for a message."""
+def first_names(names: Sequence[str]) -> str:
+    """Return the first eight names, for a message."""
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
@@ -59,10 +59,10 @@ def some(names: Sequence[str]) -> str:
 class Table:
     """One table: every column of a csv as text, of a parquet or a frame as stored."""
 
-    title: str  # its name in messages: the path of its file, or what the caller calls it
-    frame: polars.DataFrame | polars.LazyFrame | LongCsv  # its columns, in memory or on disk until they are asked for
-    path: Path | None = None  # its file; None for a frame that was handed over
-    row_names: Sequence[str] | None = None  # what messages call its rows, where they have better names than numbers
+    title: str  # its name in messages: the path of its file, or the caller's word
+    frame: polars.DataFrame | polars.LazyFrame | LongCsv  # its columns, in memory, or on disk until they are read
+    path: Path | None = None  # its file; None for a frame
+    row_names: Sequence[str] | None = None  # the names of its rows in messages; None: their numbers
 
     @cached_property
     def names(self) -> list[str]:
@@ -100,9 +100,9 @@ class Table:
         """
         if name not in self.names:
             names = self.names
-            # In quotation marks where a space is all that makes a name another one.
-            there = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
-            allowed = f"its columns are {there}"
+            # Quoted where a name differs from another by spaces alone.
+            listed = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
+            allowed = f"its columns are {listed}"
             raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=separated(names))
         if isinstance(self.frame, polars.DataFrame):
             return self.frame[name][block.rows]
@@ -124,7 +124,7 @@ class Table:
 
         Args:
             bad: one truth a row.
-            what: what is wrong; may show {column}, and as {value} what stands there.
+            what: what is wrong, with the fields {column} and {value}.
             column, allowed, remedy: for the message.
         """
         if bad.any():
@@ -144,7 +144,7 @@ class Table:
         return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
 
     def refuse_short_lines(self) -> None:
-        """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty."""
+        """Refuse lines of a csv with fewer fields than the header, which polars reads as if the rest were empty."""
         if self.path is None or self.path.suffix == ".parquet":
             return
         width = len(self.names)
@@ -157,8 +157,8 @@ class Table:
                 quoted = quoted or b'"' in chunk
         if not quoted and commas == (self.rows + 1) * (width - 1):
             return
-        for place, (line, fields) in enumerate(_records(self.path)):
-            if len(fields) < width and place <= self.rows:
+        for row, (line, fields) in enumerate(_records(self.path)):
+            if len(fields) < width and row <= self.rows:
                 what, where = f"has {count_of(len(fields), 'field')}", f"{self.path}, line {line}"
                 raise DataError(what, where=where, allowed=f"{width}, as in the header")
 
@@ -172,14 +172,14 @@ class Table:
         return series.cast(polars.String)
 
     def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
-        """Return cells as an Enum of the declared names, null where one is empty.
+        """Return cells as an Enum of the declared names, null where a cell is empty.
 
-        Whole numbers that stand with a point, as pandas writes them beside missing ones, are taken as whole ones where
-        all of them are declared so.
+        "12.0", as pandas writes whole numbers in a column with missing ones, counts as "12" where every cell then is a
+        declared name.
 
         Args:
             cells: of the column `name`, as text.
-            what: what a cell is not, in messages.
+            what: the message about any other cell, such as "not a declared class".
 
         Raises:
             DataError: another name; gives file and line.
@@ -190,17 +190,17 @@ class Table:
             if codes.null_count() == cells.null_count():
                 return codes
         unknown = codes.is_null() & cells.is_not_null()
-        remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
-        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some(declared), remedy)
+        remedy = _spelling_remedy(str(cells[int(unknown.arg_true()[0])]), declared)
+        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, first_names(declared), remedy)
         return codes
 
-    def filled_numbers(
-        self, name: str, stand: float | None = None, remedy: str | None = None
+    def read_numbers(
+        self, name: str, fill_value: float | None = None, remedy: str | None = None
     ) -> tuple[polars.Series, int]:
         """Return a column as finite Float64, and how many were missing; DataError for another value, naming its line.
 
         Args:
-            stand: what stands for a missing value; None: it is refused, with `remedy`.
+            fill_value: replaces a missing value; None: a missing value is refused, with `remedy`.
         """
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
@@ -210,12 +210,12 @@ class Table:
         absent = series.is_null() | numbers.is_nan().fill_null(False)
         if series.dtype == polars.String:
             absent |= (text == "").fill_null(False)
-        words = numbers.is_null() & ~absent
-        # A column of words alone was never meant as numbers: it is a class, a category, a date.
-        instead = _WORDS if bool((words | absent).all()) else _NO_WORD
-        self.refuse(words, "{column} is {value}, not a number", name, None, instead)
-        if stand is not None:
-            numbers = numbers.set(absent, stand)
+        not_numbers = numbers.is_null() & ~absent
+        # A column without any number was never meant as one: it is a class, a category, a date.
+        advice = _NOT_NUMERIC if bool((not_numbers | absent).all()) else _LEAVE_EMPTY
+        self.refuse(not_numbers, "{column} is {value}, not a number", name, None, advice)
+        if fill_value is not None:
+            numbers = numbers.set(absent, fill_value)
         else:
             self.refuse(series.is_null(), "{column} is missing", name, "a number in every row", remedy)
             self.refuse(absent, "{column} is {value}", name, "finite numbers, no NaN", remedy)
@@ -223,29 +223,21 @@ class Table:
         return numbers, int(absent.sum())
 
 
-_NO_WORD: Final = "leave the cell empty where a value is missing"
-_WORDS: Final = "declare by columns what it may hold, name it as label, or leave it out of features = [...]"
+_LEAVE_EMPTY: Final = "leave the cell empty where a value is missing"
+_NOT_NUMERIC: Final = "declare by columns what it may hold, name it as label, or leave it out of features = [...]"
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both files are there.
-
-    Args:
-        folder, stem: where, and the name without its ending.
-    """
-    there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
-    # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
-    if len(there) > 1:
+    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both exist."""
+    present = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
+    # Refused: only their owner knows which of the two is current.
+    if len(present) > 1:
         raise DataError(f"found both {stem}.csv and {stem}.parquet", where=str(folder), remedy="remove one")
-    return there[0] if there else None
+    return present[0] if present else None
 
 
 def require_table(folder: Path, stem: str) -> Path:
-    """As `find_table`; DataError where neither file is there.
-
-    Args:
-        folder, stem: as there.
-    """
+    """As `find_table`; DataError where neither file exists."""
     path = find_table(folder, stem)
     if path is None:
         raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))
@@ -262,12 +254,12 @@ def read_table(path: Path) -> Table:
 
 
 def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
-    """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
+    """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are read.
 
-    Damage inside a column shows when that is read.
+    Damage inside a column is found when that column is read.
 
     Args:
-        in_memory: bytes of a csv that are read whole; None: any number.
+        in_memory: the largest csv that is read whole, in bytes; None: any.
     """
     require_file(path)
     size = path.stat().st_size
@@ -290,9 +282,9 @@ def _open_parquet(path: Path) -> Table:
         frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
         table = Table(str(path), frame, path)
         rows, schema = table.rows, frame.collect_schema()
-    most = min(LARGEST_TABLE, max(_ANY_TABLE, _CELLS_A_BYTE * path.stat().st_size))
-    if rows * len(schema) > most:
-        allowed = f"at most {most:,} cells in a file of its size"
+    largest = min(LARGEST_TABLE, max(_SMALL_TABLE, _CELLS_A_BYTE * path.stat().st_size))
+    if rows * len(schema) > largest:
+        allowed = f"at most {largest:,} cells in a file of its size"
         what = f"holds {count_of(rows, 'row')} of {count_of(len(schema), 'column')}"
         raise DataError(what, where=str(path), allowed=allowed)
     check_columns(schema, str(path))
@@ -301,11 +293,11 @@ def _open_parquet(path: Path) -> Table:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn whatever damage a parquet file has into one error."""
+    """Turn every error of a damaged parquet file into DataError."""
     try:
         yield
     except BaseException as error:
-        # Polars panics over some damaged files, which Python sees as something that is no Exception.
+        # Polars panics on some damaged files, and a panic is no subclass of Exception.
         panic = type(error).__name__ == "PanicException"
         if not (panic or isinstance(error, polars.exceptions.PolarsError | OSError | ValueError | OverflowError)):
             raise
@@ -314,11 +306,11 @@ def readable(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable_csv(path: Path) -> Iterator[None]:
-    """Turn whatever damage a csv has into one error, with the line where that can be told."""
+    """Turn every error of a damaged csv into DataError, with its line if that can be determined."""
     try:
         yield
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        _name_line(path)
+        _refuse_bad_line(path)
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
 
 
@@ -332,17 +324,17 @@ def _check_header(path: Path) -> None:
 
 
 def check_header(where: str, names: Sequence[str]) -> None:
-    """Refuse names of columns that a csv cannot have, by DataError.
+    """Refuse names of columns that a csv must not have, by DataError.
 
     Args:
         where: their line, in messages.
     """
     _check_names(where, names)
-    for place, name in enumerate(names, 1):
-        # Left as it is, ` label` would be a feature, and nobody would have a label.
+    for number, name in enumerate(names, 1):
+        # Otherwise ` label` would be a feature, and nobody would have a label.
         if name != name.strip():
             remedy = "separate fields by commas alone, in the header and in every row"
-            what = f"column {place} is {name!r}"
+            what = f"column {number} is {name!r}"
             raise DataError(what, where=where, allowed="names without spaces around", remedy=remedy)
 
 
@@ -362,16 +354,18 @@ def _read_csv(path: Path) -> Table:
 
 
 LARGEST_TABLE: Final = 20_000_000_000
-"""Cells that a table may hold: a parquet file of a few bytes may stand for any number of equal rows."""
-_ANY_TABLE, _CELLS_A_BYTE = 1 << 27, 256
-"""Cells that a file of any size may hold, and beyond them for each of its bytes: people's tables pack less well."""
+"""The most cells of any table: a parquet file of a few bytes may declare any number of equal rows."""
+_SMALL_TABLE: Final = 1 << 27
+"""Cells that a file of any size may hold."""
+_CELLS_A_BYTE: Final = 256
+"""Cells that a larger table may hold for each byte of its file: real tables do not compress that well."""
 
 
 def check_columns(columns: polars.Schema, where: str) -> None:
     """Refuse columns without a printable name of their own, or with lists or other nested values, by DataError.
 
     Args:
-        where: its name in messages.
+        where: the name of the table in messages.
     """
     _check_names(where, columns.names())
     for name, kind in columns.items():
@@ -380,22 +374,22 @@ def check_columns(columns: polars.Schema, where: str) -> None:
 
 
 def _check_names(where: str, names: Sequence[str]) -> None:
-    """Refuse columns without a name, with one that no screen can show, or with that of another."""
-    for place, name in enumerate(names, 1):
+    """Refuse columns with an empty, unprintable or repeated name."""
+    for number, name in enumerate(names, 1):
         if not name.strip():
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"
-            raise DataError(f"column {place} has no name", where=where, remedy=remedy)
+            raise DataError(f"column {number} has no name", where=where, remedy=remedy)
         if not name.isprintable():
-            saved = "save the file as UTF-8, not UTF-16" if "\0" in name else separated(names)
+            encoding = "save the file as UTF-8, not UTF-16" if "\0" in name else separated(names)
             allowed = "names without control characters"
-            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=saved)
+            raise DataError(f"column {number} is {name[:80]!r}", where=where, allowed=allowed, remedy=encoding)
     if len(set(names)) < len(names):
         repeated = Counter(names).most_common(1)[0][0]
         raise DataError(f"has two columns {repeated!r}", where=where)
 
 
 def separated(names: Sequence[str]) -> str | None:
-    """Return how to separate fields where a header is read as one name that holds another separator."""
+    """Return how to separate fields if the only name of a header holds semicolons or tabs; else None."""
     marks = {";": "semicolons", "\t": "tabs"}
     used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
     return f"separate fields by commas, not {used[0]}" if used else None
@@ -405,8 +399,8 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
-def _name_line(path: Path) -> None:
-    """Name the first line of a csv that is not UTF-8 or has another number of fields than the header."""
+def _refuse_bad_line(path: Path) -> None:
+    """Refuse the first line of a csv that is not UTF-8, or has more fields than the header."""
     with path.open("rb") as raw:
         for number, content in enumerate(raw, 1):
             try:
@@ -419,7 +413,7 @@ def _name_line(path: Path) -> None:
         header = header or fields
         if len(fields) > len(header):
             what, allowed = f"has {count_of(len(fields), 'field')}", f"{len(header)}, as in the header"
-            # Decimal commas make fields of what semicolons separate.
+            # With semicolons as separators, decimal commas look like more fields.
             raise DataError(what, where=f"{path}, line {line}", allowed=allowed, remedy=separated(header))
 
 
@@ -429,7 +423,7 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
         reader = csv.reader(text)
         start = 1
         started = False
-        with contextlib.suppress(csv.Error):  # from there on no line can be told
+        with contextlib.suppress(csv.Error):  # after an error no line number is certain
             for fields in reader:
                 started = started or bool(fields)
                 if started:

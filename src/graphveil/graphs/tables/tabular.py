@@ -1,4 +1,4 @@
-"""Tables of nodes, edges and sparse features made into the parts of a graph, wherever the tables came from."""
+"""The parts of a graph from tables of nodes, edges and sparse features, whatever the source of the tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError
-from graphveil.graphs.declared.column_declaration import filled_notes, range_remedy, stand_for
+from graphveil.graphs.declared.column_declaration import fill_value_for, filling_notes, range_remedy
 from graphveil.graphs.declared.declaration import Declaration
-from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_numbers, plain_ids
-from graphveil.graphs.declared.typed_columns import clipped_note, encode_columns, in_range, multi_hot
+from graphveil.graphs.declared.id_lookup import PeopleIds, find_nodes, holds_numbers, plain_ids
+from graphveil.graphs.declared.typed_columns import clip_or_refuse, clipping_notes, encode_columns, multi_hot
 from graphveil.graphs.public_edges import public_columns, public_rows, read_truth
 from graphveil.graphs.tables.tables import Table, whole_texts
 from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels, twins_of
@@ -40,14 +40,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class People:
-    """All but the edges; x [n, d], y [n] or [n, c], and which `members` may have private edges, where declared."""
+    """All parts of a graph but its edges."""
 
-    ids: KnownIds
-    x: Features
-    dimension: int
-    y: np.ndarray
+    ids: PeopleIds
+    x: Features  # [n, d]
+    y: np.ndarray  # [n] or [n, c]
     masks: dict[Mask, np.ndarray]
-    members: np.ndarray | None
+    private_nodes: np.ndarray | None  # the nodes that may have private edges; None: not declared
     notes: tuple[str, ...]
 
 
@@ -57,7 +56,7 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     Args:
         nodes: one row a node.
         entries: one row for each sparse feature entry; None: features are columns of `nodes`.
-        declared: what is public of them.
+        declared: their public facts.
 
     Raises:
         DataError: a table does not fit; names it and, where there is one, the row.
@@ -66,35 +65,35 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     if nodes.rows == 0 and column in nodes.names:
         raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
     numbers = holds_numbers(nodes, column)
-    listed = plain_ids(nodes.column(column), numbers=numbers)
-    listed = listed if numbers else whole_texts(listed)
-    missing = listed.is_null() if numbers else listed.is_null() | (listed == "")
+    id_cells = plain_ids(nodes.column(column), numbers=numbers)
+    id_cells = id_cells if numbers else whole_texts(id_cells)
+    missing = id_cells.is_null() if numbers else id_cells.is_null() | (id_cells == "")
     nodes.refuse(missing, "{column} is missing", column, "an id in every row")
-    nodes.refuse(~listed.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
+    nodes.refuse(~id_cells.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
     if not numbers:
-        twin = twins_of(listed.to_list())
-        if twin is not None:
-            raise DataError(f"{column} {twin[1]}", where=nodes.where(twin[0]), allowed=DISTINCT)
-    ids = KnownIds(listed)
+        twins = twins_of(id_cells.to_list())
+        if twins is not None:
+            raise DataError(f"{column} {twins.message}", where=nodes.where(twins.row), allowed=DISTINCT)
+    ids = PeopleIds(id_cells)
     y, label_notes = _labels(nodes, declared)
     if declared.columns:
-        x, dimension, notes = _typed(nodes, entries, declared, origin)
+        x, notes = _encoded_columns(nodes, entries, declared, origin)
     elif entries is None:
-        x, dimension, notes = _columns(nodes, declared, origin)
+        x, notes = _number_columns(nodes, declared, origin)
     else:
-        x, dimension, notes = _entries(entries, ids, declared, origin)
+        x, notes = _sparse_entries(entries, ids, declared, origin)
     masks, private = _masks(nodes, declared), declared.private_nodes
-    members = None if private is None else np.flatnonzero(read_truth(nodes, private))
-    return People(ids, x, dimension, y, masks, members, (*notes, *label_notes))
+    private_nodes = None if private is None else np.flatnonzero(read_truth(nodes, private))
+    return People(ids, x, y, masks, private_nodes, (*notes, *label_notes))
 
 
 @dataclass(frozen=True)
 class ListedEdges:
-    """The table of edges: places [rows] among the people; `public`, where declared, says which everybody knows."""
+    """The edges of a table."""
 
-    source: np.ndarray
+    source: np.ndarray  # with target: node numbers [rows]
     target: np.ndarray
-    public: np.ndarray | None
+    public: np.ndarray | None  # bool [rows], which of them everybody knows; None: not declared
 
 
 def list_edges(edges: Table, people: People, declared: Declaration, engine: Engine = LOCAL) -> ListedEdges:
@@ -107,7 +106,7 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
     Raises:
         DataError: an edge does not fit; names the table and the row.
     """
-    source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
+    source, target = (find_nodes(edges, column, people.ids, engine) for column in (declared.source, declared.target))
     public = None
     if declared.public_edges is not None:
         public = public_rows(edges, declared.public_edges, (source, target), directed=declared.directed)
@@ -117,7 +116,7 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
 def join_people(
     people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
 ) -> GraphParts:
-    """Return the graph of people and their edges; DataError where features or labels are not as declared.
+    """Return the parts of a graph of people and edges; DataError where features or labels are not as declared.
 
     Args:
         people, edges: from `read_people` and `list_edges`.
@@ -128,27 +127,26 @@ def join_people(
     if edges.public is not None:
         public = public_columns(edges.public, (edges.source, edges.target), edge_index, directed=declared.directed)
     notes = (*people.notes, *notes)
-    schema = declared.schema(origin.name, people.dimension, source=origin.source, notes=notes)
+    schema = declared.schema(origin.name, people.x.shape[1], source=origin.source, notes=notes)
     check_features(people.x, schema)
     check_labels(people.y, len(people.ids), schema.classes)
     ids = people.ids.texts.to_numpy()
-    return GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.members, release)
+    return GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.private_nodes, release)
 
 
-def _typed(
+def _encoded_columns(
     nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
-) -> tuple[Features, int, tuple[str, ...]]:
+) -> tuple[Features, tuple[str, ...]]:
     if entries is not None:
         what = f"columns are declared, but {entries.short_title} exists"
         raise DataError(what, where=origin.where, remedy="remove one of the two")
     encoded, changes = encode_columns(
         nodes, declared.columns, dict(declared.missing), clip=declared.clips, in_file=origin.in_file
     )
-    notes = (*changes, "encoded each feature column as its kind says, in 0..1")
-    return compact_dense(encoded), encoded.shape[1], notes
+    return compact_dense(encoded), (*changes, "encoded each feature column as its kind says, in 0..1")
 
 
-def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
+def _number_columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, tuple[str, ...]]:
     names = list(declared.features_in(nodes.names))
     if not names:
         raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
@@ -156,37 +154,46 @@ def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Featu
         what = f"dimension is {declared.dimension}, but there are {count_of(len(names), 'feature column')}"
         raise DataError(what, where=origin.where)
     values = np.empty((nodes.rows, len(names)), dtype=np.float32)
-    bounds, stands = _declared_of(names, declared, origin)
-    clipped, filled = 0, []
-    for index, (name, (low, high), stand) in enumerate(zip(names, bounds, stands, strict=True)):
-        remedy = range_remedy(name, low, high, alone=bool(declared.ranges), in_file=origin.in_file)
-        numbers, absent = nodes.filled_numbers(name, stand, remedy)
-        column, changed = in_range(nodes, name, numbers, (low, high), clip=declared.clips)
+    clipped, fillings = 0, []
+    for index, feature in enumerate(_feature_columns(names, declared, origin)):
+        name, low, high = feature.name, feature.low, feature.high
+        remedy = range_remedy(name, low, high, own_range=bool(declared.ranges), in_file=origin.in_file)
+        numbers, absent = nodes.read_numbers(name, feature.fill_value, remedy)
+        column, changed = clip_or_refuse(nodes, name, numbers, (low, high), clip=declared.clips)
         values[:, index] = (column - low) / (high - low) if declared.ranges else column
         clipped += changed
-        if stand is not None:
-            filled.append((name, absent, stand))
-    notes = filled_notes(filled)
-    notes += clipped_note(clipped)
+        if feature.fill_value is not None:
+            fillings.append((name, absent, feature.fill_value))
+    notes = filling_notes(fillings) + clipping_notes(clipped)
     if declared.ranges:
         notes += ("scaled each feature column from its declared range to 0..1",)
-    return compact_dense(values), len(names), notes
+    return compact_dense(values), notes
 
 
-def _declared_of(
-    names: Sequence[str], declared: Declaration, origin: Origin
-) -> tuple[list[tuple[float, float]], list[float | None]]:
-    """The range of each feature and what stands for its missing values, checked before any value is read."""
-    bounds = [_range_of(name, declared, origin) for name in names]
-    stands = [stand_for(name, declared.missing) for name in names]
-    for name, (low, high), stand in zip(names, bounds, stands, strict=True):
-        if stand is not None and not low <= float(stand) <= high:
-            allowed = f"the declared range {low:g} to {high:g}"
-            raise DataError(f"missing of {name!r} is {stand:g}", where=origin.where, allowed=allowed)
+@dataclass(frozen=True)
+class _FeatureColumn:
+    name: str
+    low: float
+    high: float
+    fill_value: float | None  # in place of a missing value; None: refused
+
+
+def _feature_columns(names: Sequence[str], declared: Declaration, origin: Origin) -> list[_FeatureColumn]:
+    """What is declared of each feature column, checked before any value is read."""
+    features = []
+    for name in names:
+        low, high = _range_of(name, declared, origin)
+        fill_value = fill_value_for(name, declared.missing)
+        features.append(_FeatureColumn(name, low, high, None if fill_value is None else float(fill_value)))
+    for feature in features:
+        if feature.fill_value is not None and not feature.low <= feature.fill_value <= feature.high:
+            allowed = f"the declared range {feature.low:g} to {feature.high:g}"
+            what = f"missing of {feature.name!r} is {feature.fill_value:g}"
+            raise DataError(what, where=origin.where, allowed=allowed)
     for pattern, _ in declared.missing:
-        if not any(stand_for(name, ((pattern, 0.0),)) is not None for name in names):
+        if not any(fill_value_for(name, ((pattern, 0.0),)) is not None for name in names):
             raise DataError(f"missing names {pattern!r}", where=origin.where, allowed=", ".join(names[:8]))
-    return bounds, [None if stand is None else float(stand) for stand in stands]
+    return features
 
 
 def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, float]:
@@ -199,9 +206,9 @@ def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, 
     raise DataError(f"range has no entry for the feature column {name!r}", where=origin.where, allowed=allowed)
 
 
-def _entries(
-    table: Table, ids: KnownIds, declared: Declaration, origin: Origin
-) -> tuple[Features, int, tuple[str, ...]]:
+def _sparse_entries(
+    table: Table, ids: PeopleIds, declared: Declaration, origin: Origin
+) -> tuple[Features, tuple[str, ...]]:
     """Sparse features from rows (id, feature, value)."""
     if declared.dimension is None:
         what = f"dimension is not declared, but {table.short_title} exists"
@@ -212,31 +219,31 @@ def _entries(
             where=origin.where,
             allowed="range = [low, high] with low <= 0 <= high, and no key features",
         )
-    rows, columns = _entry_places(table, ids, declared.dimension)
+    rows, columns = _entry_indices(table, ids, declared.dimension)
     values, clipped = np.ones(len(rows), dtype=np.float32), 0
-    filled: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if "value" in table.names:
         bounds = (declared.low, declared.high)
-        stand = stand_for("value", declared.missing)
-        remedy = range_remedy("value", *bounds, alone=False, in_file=origin.in_file)
-        numbers, absent = table.filled_numbers("value", None if stand is None else float(stand), remedy)
-        filled = () if stand is None else filled_notes([("listed features", absent, stand)])
-        values, clipped = in_range(table, "value", numbers, bounds, clip=declared.clips)
+        fill_value = fill_value_for("value", declared.missing)
+        remedy = range_remedy("value", *bounds, own_range=False, in_file=origin.in_file)
+        numbers, absent = table.read_numbers("value", None if fill_value is None else float(fill_value), remedy)
+        notes = () if fill_value is None else filling_notes([("listed features", absent, fill_value)])
+        values, clipped = clip_or_refuse(table, "value", numbers, bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
     matrix = sparse.csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
-    return compact_rows(matrix), declared.dimension, (*filled, *clipped_note(clipped))
+    return compact_rows(matrix), notes + clipping_notes(clipped)
 
 
-def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+def _entry_indices(table: Table, ids: PeopleIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each sparse entry, each pair once."""
-    rows = find_places(table, "id", ids)
-    numbers, _ = table.filled_numbers("feature")
-    listed = numbers.cast(polars.Int64, strict=False)
-    wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
+    rows = find_nodes(table, "id", ids)
+    numbers, _ = table.read_numbers("feature")
+    features = numbers.cast(polars.Int64, strict=False)
+    wrong = (features != numbers) | ~features.is_between(0, dimension - 1)
     table.refuse(wrong.fill_null(True), "{column} is {value}", "feature", f"whole numbers 0 to {dimension - 1}")
-    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
+    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + features).is_first_distinct()
     table.refuse(twice, "feature {value} of this id appears twice", "feature", "each entry once")
-    return rows, listed.to_numpy()
+    return rows, features.to_numpy()
 
 
 def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -1,6 +1,6 @@
-"""Write a graph as a folder: of tables, which `read_folder` reads back, or of arrays, which are mapped when loaded.
+"""Write a graph as a folder: of tables, which `read_folder` reads back, or of arrays, which loading maps.
 
-Of arrays, parts that nobody reads take no memory:
+A mapped part that is never read takes no memory. A folder of arrays:
 
     stored.json    the schema, and kind and shape of each array
     x.npy          float32 [n, d]; of sparse features values.npy and columns.npy [m], starts.npy [n + 1]
@@ -54,17 +54,17 @@ SEPARATOR = ";"
 def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
     """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`; return the folder's path.
 
-    The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private data.
-    Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as their names
-    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration. Of a graph
-    without ids row numbers become the ids, by which people will be known, also in another folder with such ids.
+    The folder appears whole or not at all: it is written under another name and renamed. The files hold the raw private
+    data. Undirected edges are written once, labels as class names, unknown labels empty; several labels of a node as
+    their names with SEPARATOR between them; declared columns as cells, with their declaration. Without ids, row numbers
+    become the ids; the same numbers in another folder then count as the same people.
 
     Args:
         format: "csv" or "parquet".
 
     Raises:
-        InputError: the folder is already there, the format is unknown, nodes have several labels and the name of a
-            class holds SEPARATOR, or features are none that declared columns are encoded as.
+        InputError: the folder exists, the format is unknown, nodes have several labels and the name of a class holds
+            SEPARATOR, or features are not an encoding of the declared columns.
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
@@ -78,7 +78,7 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 def new_graph_folder(folder: Path, *, own: bool = False) -> Iterator[Path]:
     """Give a folder to fill, as `new_folder` does.
 
-    UsedPathError: it is already there; WriteError: the disk refuses.
+    UsedPathError: it exists; WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
@@ -87,7 +87,7 @@ def new_graph_folder(folder: Path, *, own: bool = False) -> Iterator[Path]:
 
 
 def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = False) -> None:
-    """Write the tables of a graph and its declaration into an empty folder, refusing as `write_folder`.
+    """Write the tables of a graph and its declaration into an empty folder; refusals as of `write_folder`.
 
     Args:
         format: "csv" or "parquet".
@@ -104,14 +104,16 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
 
 def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     node_ids = graph.get("ids")
-    named = _names(graph.schema)
-    ids = polars.Series(named["id"], np.arange(graph.num_nodes) if node_ids is None else node_ids).cast(polars.String)
-    nodes = [ids, _label_names(graph).alias(named["label"])]
+    column_names = _names(graph.schema)
+    ids = polars.Series(column_names["id"], np.arange(graph.num_nodes) if node_ids is None else node_ids).cast(
+        polars.String
+    )
+    nodes = [ids, _label_names(graph).alias(column_names["label"])]
     if (split := published_split(graph)) is not None:
-        part = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")
-        nodes.append(polars.Series(named["split"], part))
-    if (members := graph.get("private_nodes")) is not None:
-        nodes.append(polars.Series(named["private"], np.isin(np.arange(graph.num_nodes), members.numpy())))
+        parts = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")
+        nodes.append(polars.Series(column_names["split"], parts))
+    if (private_nodes := graph.get("private_nodes")) is not None:
+        nodes.append(polars.Series(column_names["private"], np.isin(np.arange(graph.num_nodes), private_nodes.numpy())))
     tables = {}
     if graph.schema.columns:
         # The cells of the declared columns, so that what is read back has the same declaration.
@@ -131,7 +133,7 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
 
 
 def _names(schema: GraphSchema) -> dict[str, str]:
-    """The names of the columns beside the features; none of them is the name of a feature."""
+    """The names of the other columns of the nodes, none of which is the name of a feature."""
     reserved = {column.name for column in schema.columns}
     names = {}
     for name in ("id", "label", "split", "private"):
@@ -146,15 +148,15 @@ def _label_names(graph: Graph) -> polars.Series:
     if graph.y.dim() == 2:
         labels = [np.flatnonzero(row) for row in graph.y.numpy()]
         classes = graph.schema.classes
-        return polars.Series("label", [SEPARATOR.join(classes[place] for place in row) for row in labels])
+        return polars.Series("label", [SEPARATOR.join(classes[label] for label in row) for row in labels])
     names = polars.Series("label", [*graph.schema.classes, None], dtype=polars.String)
     return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
 
 
 def _declaration(graph: Graph, *, release: bool) -> str:
     schema: GraphSchema = graph.schema
-    named, missing = _names(schema), dict(schema.missing)
-    numbers = {} if schema.columns else {"range": (schema.low, schema.high), "dimension": schema.dimension}
+    column_names, missing = _names(schema), dict(schema.missing)
+    range_facts = {} if schema.columns else {"range": (schema.low, schema.high), "dimension": schema.dimension}
     lines = {
         "name": schema.name,
         "private": schema.private,
@@ -162,14 +164,14 @@ def _declaration(graph: Graph, *, release: bool) -> str:
         "classes": schema.classes,
         "directed": schema.directed,
         "dimension": None,
-        **numbers,
-        # Of numbers with a range of their own the names are lost here, and with them what stands for each.
+        **range_facts,
+        # Numbers with a range of their own are written scaled and without their names, so fill values are lost too.
         **({"missing": missing["*"]} if not schema.columns and list(missing) == ["*"] else {}),
-        **{key: named[key] for key in ("id", "label") if named[key] != key},
+        **{key: column_names[key] for key in ("id", "label") if column_names[key] != key},
         **({"label_separator": SEPARATOR} if graph.y.dim() == 2 else {}),
-        **({"split": named["split"]} if published_split(graph) is not None else {}),
+        **({"split": column_names["split"]} if published_split(graph) is not None else {}),
         **({"public_edges": "public"} if graph.get("public_edges") is not None else {}),
-        **({"private_nodes": named["private"]} if graph.get("private_nodes") is not None else {}),
+        **({"private_nodes": column_names["private"]} if graph.get("private_nodes") is not None else {}),
         **({"release": True} if release else {}),
     }
     text = toml_lines({key: value for key, value in lines.items() if value is not None})
@@ -186,13 +188,13 @@ _SPARSE: Final = ("values", "columns", "starts")
 def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
     """Write a graph as a folder of arrays, which `load_graph` and all commands map instead of reading; return its path.
 
-    The folder is there whole or not at all. Loading checks its arrays as it checks tables, a part at a time.
+    The folder appears whole or not at all. Loading checks its arrays as it checks tables, a part at a time.
 
     Args:
-        parts: the graph, as `load_parts` gives it.
+        parts: the graph, as `load_parts` returns it.
 
     Raises:
-        InputError: the folder is already there, or the graph is a release: that is handed on with its hashes.
+        InputError: the folder exists, or the graph is a release, whose files must stay as their hashes say.
         WriteError: the disk refuses.
     """
     if parts.release is not None:
@@ -205,10 +207,10 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
     }
     with new_graph_folder(folder, own=True) as inside:
         for name, array in arrays.items():
-            place = inside / f"{name}.npy"
+            array_path = inside / f"{name}.npy"
             # Written and not mapped: on a full disk a mapped file ends the process.
-            place.touch(mode=0o600, exist_ok=False)
-            with place.open("r+b") as file:
+            array_path.touch(mode=0o600, exist_ok=False)
+            with array_path.open("r+b") as file:
                 np.save(file, array, allow_pickle=False)
         write_text(inside / STORED, to_json(content, indent=2))
     return folder
@@ -219,9 +221,9 @@ def is_stored(folder: Path) -> bool:
 
 
 def read_stored(folder: Path) -> GraphParts:
-    """Return a graph whose arrays lie on disk; each was looked through once, a part at a time.
+    """Return a graph whose arrays stay on disk; each is checked once, a part at a time.
 
-    DataError names a file that is absent, damaged or does not fit the others.
+    DataError names a file that is absent, damaged or inconsistent with another.
     """
     where = str(folder / STORED)
     content = read_json(folder / STORED)
@@ -278,7 +280,7 @@ def _plain_ids(ids: Any) -> np.ndarray:
 
 
 def _mapped(path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    # Nothing can be mapped of no bytes.
+    # A file without bytes cannot be mapped.
     array = np.empty(shape, kind) if 0 in shape else Mapped(path).open()
     if array.dtype != kind or array.shape != shape:
         raise DataError(f"is {array.dtype} {array.shape}", where=str(path), allowed=f"{kind} {shape}")
@@ -287,9 +289,9 @@ def _mapped(path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarr
 
 def _sparse(arrays: Mapping[str, np.ndarray], dimension: int, where: str) -> SparseRows:
     values, columns, starts = (arrays[name] for name in _SPARSE)
-    whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(values) == len(columns)
+    consistent = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(values) == len(columns)
     if (
-        not whole
+        not consistent
         or (starts[1:] < starts[:-1]).any()
         or (len(columns) and not 0 <= columns.min() <= columns.max() < dimension)
     ):

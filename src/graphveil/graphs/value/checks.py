@@ -1,10 +1,11 @@
-"""What every graph must fulfil, checked on arrays, with and without torch alike; DataError names the first fault."""
+"""What every graph must satisfy, checked on arrays, with and without torch; DataError names the first fault."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,17 +17,17 @@ from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.sorted_arrays import contains, distinct
 from graphveil.runtime.words import count_of
 
-#: What tells two people apart.
+#: How the ids of two people must differ.
 DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
-#: Letters of ids that are their own form: see `graphveil.device.people.canonical_id`.
+#: Ids of these characters are their own canonical form, see `graphveil.device.people.canonical_id`.
 _PLAIN = re.compile("[!-@[-`{-~]*")
 
 
 def require_graph(graph: object, where: str = "graph") -> None:
-    """Refuse with InputError what is no graph of ours.
+    """Refuse with InputError anything but a graph of graphveil.
 
     Args:
-        where: the function or parameter that it was handed to.
+        where: the function or parameter that received it.
     """
     if not isinstance(getattr(graph, "schema", None), GraphSchema):
         what, remedy = f"a {type(graph).__name__} is no graph of graphveil", "make one with graphveil.as_graph"
@@ -42,7 +43,7 @@ def check_parts(parts: GraphParts) -> GraphParts:
 
 
 def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
-    """Return the schema of a graph; InputError where nodes have several labels each: reports and sums are about one."""
+    """Return the schema of a graph; InputError where a node has several labels, which reports and sums do not cover."""
     schema: GraphSchema = graph.schema
     if graph.y is None or graph.y.ndim != 1:
         raise InputError(
@@ -55,7 +56,7 @@ def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
 
 
 def check_features(x: Features, schema: GraphSchema) -> None:
-    """Refuse features that are not float32, of another dimension, of no nodes, or outside the declared range.
+    """Refuse features that are not float32, have another dimension or no rows, or leave the declared range.
 
     Args:
         x: [n, d].
@@ -71,7 +72,7 @@ def check_features(x: Features, schema: GraphSchema) -> None:
 
 
 def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
-    """Refuse labels that are no declared classes.
+    """Refuse labels that are not declared classes.
 
     Args:
         y: int [n], -1 where unknown; or float [n, c] of zeros and ones.
@@ -84,7 +85,7 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
             allowed = f"float [n, {len(classes)}]"
             raise DataError("y is not a 0/1 matrix of the declared classes", where="graph.y", allowed=allowed)
         return
-    # No cast: a label of 0.5 or of another width would be rounded to somebody else's class in silence.
+    # No cast: 0.5, or a number that int64 cannot hold, would silently become another class.
     if y.dtype != np.int64:
         raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
     bad = np.flatnonzero((y < -1) | (y >= len(classes)))
@@ -110,11 +111,7 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 
 
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
-    """Refuse parts of a split that are not bool [n], or share a node.
-
-    Args:
-        masks: of one split.
-    """
+    """Refuse masks of one split that are not bool [n], or share a node."""
     present = list(masks)
     for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
@@ -126,10 +123,10 @@ def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
 
 
 def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse public edges that are not bool [E], or of which one direction only is public.
+    """Refuse a mask of public edges that is not bool [E], or marks one direction of an edge only.
 
     Args:
-        public: the columns of `edge_index` that everybody knows.
+        public: which columns of `edge_index` everybody knows.
         edge_index: int64 [2, E].
     """
     if public.dtype != np.bool_ or public.shape != edge_index.shape[1:]:
@@ -137,17 +134,13 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
     if directed:
         return
     keys = edge_keys(edge_index[0], edge_index[1], nodes, directed=False)
-    # One direction public makes the edge public: the other would be protected at a price, and known all the same.
+    # One public direction publishes the edge: noise on the other would spend budget and protect nothing.
     if contains(distinct(keys[public]), keys[~public]).any():
         raise DataError("an edge is public in one direction only", where="graph.public_edges", allowed="both alike")
 
 
 def check_private_nodes(members: np.ndarray, nodes: int) -> None:
-    """Refuse private nodes that are not ascending node numbers.
-
-    Args:
-        members: int64 [k].
-    """
+    """Refuse private nodes `members` that are not ascending node numbers, int64 [k]."""
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
     fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)
@@ -157,44 +150,48 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
-    """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError for not one id for each node, or one twice.
+    """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError where an id is missing or repeated.
 
     Args:
         ids: texts or whole numbers, in row order.
     """
     if ids is None:
         return None
-    listed = ids.tolist() if hasattr(ids, "tolist") else ids
-    if isinstance(listed, str) or not isinstance(listed, Collection):
+    values = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(values, str) or not isinstance(values, Collection):
         what = f"{type(ids).__name__} in place of a list"
         raise DataError(what, where="graph.ids", allowed="texts and whole numbers, in row order")
-    # Texts pass as they are: asking each of a million what it is takes longer than reading them.
-    names = tuple(listed) if set(map(type, listed)) <= {str} else tuple(map(_name, listed))
+    # Texts pass unchanged: a check of each of a million would take longer than reading them.
+    names = tuple(values) if set(map(type, values)) <= {str} else tuple(map(_name, values))
     if len(names) != nodes:
         what = f"{count_of(len(names), 'id')} for {count_of(nodes, 'node')}"
         raise DataError(what, where="graph.ids", allowed="one for each")
-    # Ids are how people are known again: two with one id would share a report and a budget.
+    # People are recognized by their ids: two people with one id would share a report and a budget.
     if len(set(names)) < len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"{twice!r} appears twice", where="graph.ids", allowed="each id once")
+        repeated = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"{repeated!r} appears twice", where="graph.ids", allowed="each id once")
     twins = twins_of(names)
     if twins is not None:
-        raise DataError(twins[1], where="graph.ids", allowed=DISTINCT)
+        raise DataError(twins.message, where="graph.ids", allowed=DISTINCT)
     return names
 
 
-def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
-    """Return place and message of the first id that people read as an earlier one, else None.
+class Twins(NamedTuple):
+    """Two ids that people read as the same: one person would have two budgets."""
 
-    One person would be charged as two.
-    """
-    # Most ids are numbers, or small letters in ASCII: each is its own form.
+    row: int  # of the second id
+    message: str
+
+
+def twins_of(ids: Sequence[str]) -> Twins | None:
+    """Return the first id that people read as an earlier one, or None."""
+    # Most ids are numbers or lower-case ASCII, each of which is its own canonical form.
     if _PLAIN.fullmatch("".join(ids)):
         return None
     from graphveil.device.people.canonical_id import find_twins, known_as, one_id
 
     twins = find_twins(ids, known_as)
-    return None if twins is None else (twins[1], one_id(*(ids[place] for place in twins)))
+    return None if twins is None else Twins(twins[1], one_id(*(ids[row] for row in twins)))
 
 
 def _name(node_id: object) -> str:

@@ -11,8 +11,8 @@ from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, SparseRows
 from graphveil.graphs.value.value import parts_of
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"
-_BLOCK = 1 << 20
 RELEASED = "computed from a release: anybody may know it"
+_BLOCK: Final = 1 << 20
 
 
 def describe(graph: Graph | GraphParts) -> dict[str, object]:
@@ -26,14 +26,14 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         isolated_nodes, components (weak), density (share of all possible edges), homophily {edge, adjusted} (None
         without labels or with several a node), features {dimension, layout, density, range}, classes {name: nodes},
         unknown_labels, private, range_source, split, memory_mb {part: MB}, known {public_edges, private_edges,
-        private_nodes} and release {method, guarantee} (None where nothing is said of them), notes, warning.
+        private_nodes} and release {method, guarantee} (None where the graph has no such part), notes, warning.
     """
     parts = graph if isinstance(graph, GraphParts) else parts_of(graph)
     schema, n, directed = parts.schema, parts.num_nodes, parts.schema.directed
     listed = parts.edge_index.shape[1]
     edges = listed if directed else listed // 2
     degrees = np.bincount(parts.edge_index[0], minlength=n)
-    touched = degrees + (degrees if not directed else np.bincount(parts.edge_index[1], minlength=n))
+    end_counts = degrees + (degrees if not directed else np.bincount(parts.edge_index[1], minlength=n))
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
     sizes, release = _sizes(parts), parts.release
     return {
@@ -49,10 +49,10 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
             "mean": float(degrees.mean()),
             "max": int(degrees.max()),
         },
-        "isolated_nodes": int((touched == 0).sum()),
+        "isolated_nodes": int((end_counts == 0).sum()),
         "components": count_components(parts.edge_index, n, degrees, directed=directed),
         "density": edges / pairs if pairs else 0.0,
-        "homophily": _homophily(parts, touched),
+        "homophily": _homophily(parts, end_counts),
         "features": _features(parts),
         "classes": _classes(parts),
         "unknown_labels": int((parts.y < 0).sum()) if parts.y.ndim == 1 else 0,
@@ -78,21 +78,21 @@ def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
         return None
     listed = parts.edge_index.shape[1]
     listed_public = 0 if public is None else int(public.sum())
-    each = 1 if parts.schema.directed else 2
+    directions = 1 if parts.schema.directed else 2
     nodes = parts.num_nodes if members is None else len(members)
     return {
-        "public_edges": listed_public // each,
-        "private_edges": (listed - listed_public) // each,
+        "public_edges": listed_public // directions,
+        "private_edges": (listed - listed_public) // directions,
         "private_nodes": nodes,
     }
 
 
-def _homophily(parts: GraphParts, touched: np.ndarray) -> dict[str, float] | None:
+def _homophily(parts: GraphParts, end_counts: np.ndarray) -> dict[str, float] | None:
     """Share of edges inside a class, and adjusted for class sizes: (h - sum p_c^2) / (1 - sum p_c^2).
 
     p_c is the share of edge ends in class c. Source: Platonov et al., "Characterizing Graph Datasets for Node
-    Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out. `touched` [n] counts the ends of
-    edges at each node.
+    Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out. `end_counts` [n] counts the edge
+    ends at each node.
     """
     listed, classes = parts.edge_index.shape[1], len(parts.schema.classes)
     if parts.y.ndim != 1 or listed == 0:
@@ -100,7 +100,7 @@ def _homophily(parts: GraphParts, touched: np.ndarray) -> dict[str, float] | Non
     # The smallest type: looking up the labels of ends in no order waits for memory.
     y = parts.y.astype(np.min_scalar_type(-classes))
     some_unknown = bool((y < 0).any())
-    ends = np.bincount(parts.y + 1, weights=touched, minlength=classes + 1)[1:].astype(np.int64)
+    ends = np.bincount(parts.y + 1, weights=end_counts, minlength=classes + 1)[1:].astype(np.int64)
     same = 0
     for block in Blocks(listed, _BLOCK):
         left, right = y[parts.edge_index[:, block.rows]]
@@ -148,41 +148,39 @@ def _sizes(parts: GraphParts) -> dict[str, int]:
     return {"x": features, "edge_index": parts.edge_index.nbytes, "y": parts.y.nbytes}
 
 
-# Edges of a block, at least: each may cost a pass over all nodes.
-_EDGES: Final = 1 << 20
-
-
 def count_components(edge_index: np.ndarray, nodes: int, degrees: np.ndarray, *, directed: bool) -> int:
-    """Return the number of weak components; a node without edges is one. It takes as many numbers as nodes.
+    """Return the number of weak components; a node without edges is one. Memory: one number for each node.
 
-    A few edges of each node join almost all of a component: only what they leave apart is looked up edge by edge. After
-    Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling", IPDPS 2018.
+    The first and the last edge of each node join almost all of a component; only edges between the parts that remain
+    are looked up one by one. After Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via
+    Subgraph Sampling", IPDPS 2018.
 
     Args:
         edge_index: int64 [2, E], sorted by source; both directions unless directed.
         degrees: [n], how many edges have each node as source.
-        directed: whether an edge stands in one direction only.
+        directed: whether an edge is listed in one direction only.
     """
     source, target = edge_index
-    # The lowest node that each is known to hang together with.
+    # The lowest node that each node is connected with so far.
     root = np.arange(nodes, dtype=np.int32 if nodes < 2**31 else np.int64)
-    joining, ends = np.flatnonzero(degrees), np.cumsum(degrees)
-    for place in (ends[joining] - degrees[joining], ends[joining] - 1):
-        root = _joined(root, joining, target[place])
-    # An undirected edge out of the largest part stands among those of its other end too.
+    connected, ends = np.flatnonzero(degrees), np.cumsum(degrees)
+    for last_or_first in (ends[connected] - degrees[connected], ends[connected] - 1):
+        root = _join_roots(root, connected, target[last_or_first])
+    # An undirected edge out of the largest part is also listed at its other end, outside it.
     largest = -1 if directed else np.bincount(root).argmax()
-    for block in Blocks(len(source), max(_EDGES, nodes)):
+    # At least as many edges as nodes: each block may cost a pass over all nodes.
+    for block in Blocks(len(source), max(_BLOCK, nodes)):
         outside = np.flatnonzero(root[source[block.rows]] != largest) + block.start
-        root = _joined(root, source[outside], target[outside])
+        root = _join_roots(root, source[outside], target[outside])
     return int(np.count_nonzero(root == np.arange(nodes)))
 
 
-def _joined(root: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _join_roots(root: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the roots after each left node is joined with its right one."""
     left, right = root[left], root[right]
     while (apart := left != right).any():
         left, right = left[apart], right[apart]
-        # Each root takes one of the lower ones that it meets, whichever is written last: the others meet it again.
+        # Of several lower roots the one written last wins; the loop runs again for the rest.
         root[np.maximum(left, right)] = np.minimum(left, right)
         while ((higher := root[root]) != root).any():
             root = higher

@@ -1,7 +1,7 @@
-"""Edge lists: brought to one documented form, in one sorting, with every change counted.
+"""Edge lists: brought to one documented, sorted form, with every change counted.
 
 Arguments in common: source, target [E]: node numbers in 0..nodes-1; directed: whether (a, b) and (b, a) are two edges,
-so that an edge stands in one direction only.
+so that an edge is listed in one direction only.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def merge_edges(
     if source.shape != target.shape or source.ndim != 1:
         what = f"edges have ends of shapes {source.shape} and {target.shape}"
         raise DataError(what, allowed="two lists, equally long")
-    # Fewer bits would turn another number into a node's.
+    # Checked before packing, which keeps 32 bits: a larger number would become another node's.
     for ends in (source, target):
         if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
             what = "an edge names a node that does not exist"
             raise DataError(what, where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
-    # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
+    # One array for all steps: the pairs, then the reversed pairs, then the two rows of the result.
     words = np.empty((2 if directed else 4) * len(source), np.uint64)
     listed = _pack(source, target, words)
     single = size = _distinct(words[:listed])
     if not directed:
-        for block in Blocks(single, _STEP):
+        for block in Blocks(single, _CACHE_BLOCK):
             words[single:][block.rows] = turned(words[block.rows])
         size = _distinct(words[: 2 * single])
     stored = size if directed else size // 2
@@ -67,7 +67,7 @@ def merge_edges(
     notes = _notes(len(source) - listed, listed - single, mirrored, stored, directed)
     np.bitwise_and(words[:size], _LOW, out=words[size : 2 * size])
     words[:size] >>= HALF
-    # What lies behind goes back to the system, and the rest stays where it is; no view of it is left.
+    # Returns the unused tail to the system without a copy; no view of the array is alive.
     words.resize(2 * size, refcheck=False)
     return words.view(np.int64).reshape(2, size), notes
 
@@ -75,16 +75,16 @@ def merge_edges(
 _LOW: Final = np.uint64(2**32 - 1)
 # Of splitmix64: both are odd, so that no word is lost.
 _MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-# Words of a step, which stay near the processor.
-_STEP: Final = 1 << 18
-# Edges that are looked at together.
-_PART: Final = 1 << 20
+# Words of a block that fits the processor's cache.
+_CACHE_BLOCK: Final = 1 << 18
+# Edges of a block that is read from disk.
+_READ_BLOCK: Final = 1 << 20
 
 
 def _pack(source: np.ndarray, target: np.ndarray, words: npt.NDArray[np.uint64]) -> int:
     """Write the pairs to the front of `words`, without self-loops; return how many there are."""
     end = 0
-    for block in Blocks(len(source), _STEP):
+    for block in Blocks(len(source), _CACHE_BLOCK):
         left, right = source[block.rows], target[block.rows]
         pairs = packed(left, right)[left != right]
         words[end : end + len(pairs)] = pairs
@@ -96,7 +96,7 @@ def _distinct(words: npt.NDArray[np.uint64]) -> int:
     """Sort words in place, the distinct ones to the front; return how many there are."""
     words.sort()
     end = 0
-    for block in Blocks(len(words), _STEP):
+    for block in Blocks(len(words), _CACHE_BLOCK):
         part = words[block.rows]
         new = np.concatenate([[end == 0 or part[0] != words[end - 1]], part[1:] != part[:-1]])
         if not (end == block.start and new.all()):
@@ -156,22 +156,22 @@ def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, dir
         source, target, nodes, directed: as the module says.
     """
     mirrored = 0
-    for part in Blocks(len(source), _PART):
-        # With the last edge of the part before.
-        here = slice(max(part.start - 1, 0), part.stop)
-        sources, targets = source[here], target[here]
+    for block in Blocks(len(source), _READ_BLOCK):
+        # With the last edge of the block before, for the comparison of neighbours.
+        window = slice(max(block.start - 1, 0), block.stop)
+        sources, targets = source[window], target[window]
         require_nodes(sources, targets, nodes)
         words = packed(sources, targets)
         if (words[1:] <= words[:-1]).any() or (sources == targets).any():
             raise DataError("edges are in another order", allowed="ascending, without loops or duplicates")
-        new = slice(part.start - here.start, None)
-        mirrored += _mixed(words[new]) - _mixed(packed(targets[new], sources[new]))
+        new = slice(block.start - window.start, None)
+        mirrored += _hash_sum(words[new]) - _hash_sum(packed(targets[new], sources[new]))
     # Sums of hashes: a search for the mirror image of each edge would read the file at random.
     if not directed and mirrored % 2**64:
         raise DataError("an edge stands in one direction only", allowed="both directions of each edge")
 
 
-def _mixed(words: npt.NDArray[np.uint64]) -> int:
+def _hash_sum(words: npt.NDArray[np.uint64]) -> int:
     """Return the sum of hashes of words, modulo 2^64, which does not depend on their order."""
     for shift, factor in zip((30, 27), _MIX, strict=True):
         words = (words ^ (words >> np.uint64(shift))) * factor

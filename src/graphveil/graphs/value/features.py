@@ -34,8 +34,8 @@ def compact_dense(values: np.ndarray) -> Features:
     counts = np.count_nonzero(values, axis=1)
     if counts.sum() >= SPARSE_BELOW * values.size:
         return np.ascontiguousarray(values, dtype=np.float32)
-    # Copies: of two arrays side by side each has the other's stride, one of a single entry even where it is contiguous.
-    rows, columns = (places.copy() for places in np.nonzero(values))
+    # Copies: `nonzero` returns strided columns of one array, and a column of one entry passes for contiguous.
+    rows, columns = (indices.copy() for indices in np.nonzero(values))
     starts = np.concatenate([[0], np.cumsum(counts)])
     return SparseRows(values[rows, columns].astype(np.float32), columns, starts, (len(values), values.shape[1]))
 
@@ -55,11 +55,11 @@ def features_tensor(features: Features) -> Tensor:
         return torch.sparse_csr_tensor(starts, columns, values, size=features.shape, check_invariants=True)
 
 
-def deep_copied(value: Any, memo: dict[int, Any]) -> Any:
-    """As `copy.deepcopy`, also of sparse rows, which torch pickles and clones but refuses to copy.
+def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
+    """As `copy.deepcopy`, also for sparse tensors, which torch clones but refuses to deep-copy.
 
     Args:
-        memo: as of a `__deepcopy__`.
+        memo: the argument of `__deepcopy__`.
     """
     from torch.overrides import TorchFunctionMode
 
@@ -95,8 +95,8 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
-        where: their name, for the message.
-        names: of the columns, if they have any.
+        where: the name of the features in messages.
+        names: the names of the columns, if they have any.
     """
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
@@ -133,7 +133,7 @@ def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[n
 
     Args:
         x: float32 [n, d].
-        where: their name, for the message.
+        where: the name of the features in messages.
     """
     if np.isnan(x).any():
         check_range(x, -np.inf, np.inf, where)

@@ -28,13 +28,13 @@ class ImageShape:
     def __post_init__(self) -> None:
         pixels = self.rows * self.columns
         if len(set(self.places)) != len(self.places) or not all(0 <= place < pixels for place in self.places):
-            what = "a pixel lies outside the image, or twice"
+            what = "a pixel lies outside the image, or is listed twice"
             raise InputError(what, where="ImageShape", allowed=f"different places below {pixels}")
 
     def images(self, features: np.ndarray) -> np.ndarray:
         """Return pictures [m, rows, columns] of features [m, d].
 
-        A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
+        A pixel without a feature is drawn as the mean of its four neighbours that have one (0 where none has).
 
         Raises:
             InputError: another d.
@@ -47,9 +47,9 @@ class ImageShape:
         flat = np.zeros((len(features), self.rows * self.columns))
         flat[:, list(self.places)] = features
         shape = (self.rows, self.columns)
-        images, there = flat.reshape(-1, *shape), has_feature.reshape(shape).astype(np.float64)
-        neighbours = np.maximum(_around(there[None])[0], 1.0)
-        filled: np.ndarray = np.where(there > 0, images, _around(images * there) / neighbours)
+        images, has_pixel = flat.reshape(-1, *shape), has_feature.reshape(shape).astype(np.float64)
+        neighbours = np.maximum(_around(has_pixel[None])[0], 1.0)
+        filled: np.ndarray = np.where(has_pixel > 0, images, _around(images * has_pixel) / neighbours)
         return filled
 
 

@@ -35,7 +35,7 @@ class NeighbourCounts:
 
 @dataclass(frozen=True)
 class Release:
-    """What is known of a published graph beside the graph itself.
+    """What a published graph says about itself.
 
     `keep` and `flip` are the probabilities that a published label is the true one, or a given other one.
     """
@@ -46,12 +46,12 @@ class Release:
     ledger: Ledger  # what was spent
     keep: float = 1.0
     flip: float = 0.0
-    edges: bool = False  # whether edges that are not marked public are generated, not true
+    edges: bool = False  # whether edges that are not marked public are generated, not real
     notes: tuple[str, ...] = ()  # what to mind when reading the numbers
     statistics: Mapping[str, Any] = field(default_factory=dict)  # JSON values; private ones are never in here
     version: str = ""
     created: str = ""
-    counts: NeighbourCounts | None = None  # noisy counts of private neighbours, in the place of edges
+    counts: NeighbourCounts | None = None  # noisy counts of private neighbours, in place of edges
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `release.json`, hashes and the table of counts left out."""

@@ -15,7 +15,7 @@ PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
 
 
-#: How the source of features begins that an extractor made.
+#: How `source` begins where an extractor computed the features.
 EXTRACTED = "declared with the feature extractor: "
 
 
@@ -39,7 +39,7 @@ def usable_range(low: float, high: float) -> bool:
     if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False
     size = max(abs(low), abs(high))
-    # Closer bounds than a float32 can tell apart would make every scaled feature 0 or 1, and the noise be for nothing.
+    # With bounds that float32 cannot tell apart every scaled feature would be 0 or 1, and noise would hide nothing.
     return size <= _LARGEST and high - low >= max(1e-15, 1e-6 * size)
 
 
@@ -101,7 +101,7 @@ class GraphSchema:
             raise _refuse("name", self.name, "a word")
         for field in ("classes", "private", "notes"):
             words = getattr(self, field)
-            # A text is a row of texts as well, and "ab" would be two classes.
+            # A text is a sequence of texts too: "ab" would be two classes.
             if not isinstance(words, tuple | list) or not all(isinstance(value, str) for value in words):
                 raise _refuse(field, words, "a tuple of words")
             object.__setattr__(self, field, tuple(words))
@@ -117,7 +117,7 @@ class GraphSchema:
         if unknown:
             raise _refuse("private", unknown[0], ", ".join(PRIVATE_PARTS))
         if self.columns:
-            # Mechanisms read blocks by their place: with another width they would ask one column for another.
+            # Mechanisms find a column's block by its position: with another width they would read another column.
             require_columns(self.columns)
             width = width_of(self.columns)
             if (self.dimension, self.low, self.high) != (width, 0, 1):
@@ -145,7 +145,7 @@ class GraphSchema:
         Args:
             selected: the features that stay, ascending places from 0 on; of declared columns whole blocks, or
                 InputError.
-            numbers: what stands in place of the features: they are no longer what the columns declare.
+            numbers: what replaces the features, which are then no longer what the columns declare.
             name, private, notes: in place of this schema's.
 
         Raises:
@@ -166,14 +166,14 @@ class GraphSchema:
 
     def _whole_columns(self, selected: Sequence[int]) -> tuple[Column, ...]:
         """The declared columns whose blocks are kept."""
-        places, whole = {int(place) for place in selected}, []
+        features, columns = {int(feature) for feature in selected}, []
         for column, block in zip(self.columns, blocks_of(self.columns), strict=True):
-            inside = places & set(range(block.start, block.stop))
+            inside = features & set(range(block.start, block.stop))
             if inside and len(inside) < column.kind.width:
                 what = f"{len(inside)} of the {column.kind.width} features of the column {column.name!r}"
                 raise InputError(what, where="derived", allowed="whole columns")
-            whole += [column] if inside else []
-        return tuple(whole)
+            columns += [column] if inside else []
+        return tuple(columns)
 
     @property
     def extracted(self) -> bool:
@@ -187,7 +187,7 @@ class GraphSchema:
 
 
 OWN_CATEGORY = "own category"
-"""What a declaration says where a missing value is an answer of its own."""
+"""The word of a declaration in which a missing value is a category of its own."""
 
 
 def _missing_words(name: str, value: float | str) -> str:

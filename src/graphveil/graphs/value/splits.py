@@ -32,8 +32,8 @@ def require_taught(train: Tensor) -> None:
 
 
 def require_split(split: Split, nodes: int) -> None:
-    """Refuse with InputError what is no split of n nodes: anything else, masks of another type or shape, or a node in
-    two parts, which would be counted twice where each part pays for itself.
+    """Refuse with InputError what is no split of n nodes: another type, masks of another type or shape, or a node in
+    two parts, which would be counted twice where each part has its own budget.
     """
     if not isinstance(split, Split):
         allowed = "a graphveil.graphs.Split, as random_split makes"
@@ -48,7 +48,7 @@ def require_split(split: Split, nodes: int) -> None:
 
 
 def known_labels(graph: Graph) -> Tensor:
-    """Return whose label is known, bool [n]. Who reported a label is declared public, the label is not."""
+    """Return which nodes have a known label, bool [n]. Who reported a label is public, the label is not."""
     y = graph.y
     return y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
 
@@ -57,7 +57,7 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     """Split the nodes with a known label at random, without looking at the labels.
 
     Args:
-        graph: who has a label in it is public.
+        graph: which of its nodes have a label is public.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
 
@@ -69,18 +69,18 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     if len(shares) != 3 or min(shares) < 0 or not 0 < sum(shares) <= 1 + 1e-9:
         allowed = "three shares of 0 or more, at most 1 in all"
         raise InputError(f"fractions are {fractions}", where="random_split", allowed=allowed)
-    # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
+    # Who has a label is public; the label itself plays no part in the draw, so a split reveals nothing about it.
     labelled = known_labels(graph).nonzero().flatten().numpy()
     try:
-        order = np.random.default_rng(seed).permutation(labelled)
+        shuffled = np.random.default_rng(seed).permutation(labelled)
     except (TypeError, ValueError) as error:
         raise InputError(f"seed is {seed!r}", where="random_split", allowed="a whole number of at least 0") from error
-    # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
-    cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
+    # Cumulated before rounding, so that the parts always add up.
+    cuts = [round(len(shuffled) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:
-        what = f"{len(order)} labelled nodes leave none to train on"
+        what = f"{len(shuffled)} labelled nodes leave none to train on"
         raise InputError(what, where=graph.schema.name, remedy=MORE_LABELS)
-    parts = (order[: cuts[0]], order[cuts[0] : cuts[1]], order[cuts[1] : cuts[2]])
+    parts = (shuffled[: cuts[0]], shuffled[cuts[0] : cuts[1]], shuffled[cuts[1] : cuts[2]])
     return Split(*(_mask(part, graph.num_nodes) for part in parts))
 
 
@@ -96,22 +96,22 @@ def fold_split(graph: Graph, folds: int, number: int) -> Split:
     if not 3 <= folds <= len(labelled):
         raise InputError(f"{folds} folds", where="split", allowed=f"3 to {len(labelled)}, the nodes with a label")
     parts = np.array_split(np.random.default_rng(number // folds).permutation(labelled), folds)
-    tested, validated = number % folds, (number + 1) % folds
-    trained = [part for place, part in enumerate(parts) if place not in (tested, validated)]
-    drawn = (np.concatenate(trained), parts[validated], parts[tested])
-    return Split(*(_mask(part, graph.num_nodes) for part in drawn))
+    test_fold, validation_fold = number % folds, (number + 1) % folds
+    train_parts = [part for fold, part in enumerate(parts) if fold not in (test_fold, validation_fold)]
+    masks = (np.concatenate(train_parts), parts[validation_fold], parts[test_fold])
+    return Split(*(_mask(part, graph.num_nodes) for part in masks))
 
 
 def keeps_apart(kind: str) -> bool:
-    """Whether a kind of split such as "80/20" has training and test nodes alone, each with their own edges."""
+    """Whether a kind of split, such as "80/20", has no validation nodes and cuts the edges between its two parts."""
     return kind.count("/") == 1
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
     """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
 
-    Two are those of training and test nodes, see `keeps_apart`. InputError refuses any other text, and two that leave
-    nodes out.
+    Two percentages are those of training and test nodes, see `keeps_apart`. InputError for any other text, and for two
+    percentages that do not add up to 100.
     """
     try:
         train, val, test = (
@@ -127,21 +127,21 @@ def shares_of(text: str) -> tuple[float, float, float]:
 
 
 def apart(graph: Graph, split: Split) -> Graph:
-    """Return the graph without the edges between a test node and any other: two graphs that know nothing of each other.
+    """Return the graph without the edges between test nodes and all other nodes: two separate graphs.
 
-    Whether an edge stays depends on its own ends and the public masks, so what protects an edge of the result protects
-    an edge of the graph.
+    Whether an edge stays depends only on its own ends and the public masks, so a guarantee for the edges of the result
+    holds for the edges of the graph.
 
     Args:
-        graph: left as it is.
+        graph: not changed.
     """
     source, target = graph.edge_index
-    stays = split.test[source] == split.test[target]
+    inside = split.test[source] == split.test[target]
     reduced = copy(graph)
-    reduced["edge_index"] = graph.edge_index[:, stays]
+    reduced["edge_index"] = graph.edge_index[:, inside]
     public = graph.get("public_edges")
     if public is not None:
-        reduced["public_edges"] = public[stays]
+        reduced["public_edges"] = public[inside]
     return reduced
 
 
@@ -156,6 +156,6 @@ def published_split(graph: Graph) -> Split | None:
     train, val, test = (graph.get(name) for name in MASKS)
     if train is None or val is None or test is None:
         return None
-    # A declared split may name whom nobody has asked yet: they have nothing to train with, nor to be measured by.
+    # A declared split may name people whose label is unknown: they can neither train nor test.
     has_label = known_labels(graph)
     return Split(train & has_label, val & has_label, test & has_label)

@@ -1,4 +1,4 @@
-"""The graph value: a PyG `Data` with a schema, or the same without PyG, made, checked and told apart in one place."""
+"""The graph value: a PyG `Data` with a schema, or the same without PyG; built, checked and fingerprinted here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphveil.runtime.late import Tensor, quiet, torch
 
 
 class PlainGraph:
-    """A graph without PyG: its parts as attributes; `get` says None of a part that it does not have.
+    """A graph without PyG: its parts as attributes; `get` returns None for an absent part.
 
     Commands pass it around, because importing PyG takes longer than many of them do.
     """
@@ -59,7 +59,7 @@ def plain_graph(parts: GraphParts) -> Graph:
 
 
 def attributes_of(parts: GraphParts) -> dict[str, object]:
-    """Return what a graph has as attributes, as tensors that share the arrays; a part that is not there is None."""
+    """Return the attributes of a graph, as tensors that share the arrays; an absent part is None."""
 
     def tensor(values: np.ndarray | None) -> torch.Tensor | None:
         with quiet():
@@ -98,7 +98,7 @@ def make_graph(
         x: float32 [n, d], dense or `torch.sparse_csr`.
         edge_index: int64 [2, E] as `normalise_edges` returns it.
         y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
-        like: a graph that this one is made from; where that one is plain, so is this one.
+        like: the graph that this one is derived from; of a `PlainGraph` the result is plain too.
 
     Raises:
         DataError: labels or features outside what the schema declares, ids that do not tell the nodes apart, or parts
@@ -142,19 +142,17 @@ def parts_of(graph: Graph) -> GraphParts:
 
 
 def node_names(graph: Graph) -> tuple[str, ...] | None:
-    """Return the ids of a graph's nodes as texts; see `names_of`. Raises DataError: not one for each node, one twice,
-    or one that is neither a text nor a whole number.
-    """
+    """Return the ids of a graph's nodes as texts, or None; DataError as of `names_of`."""
     return names_of(getattr(graph, "ids", None), graph.num_nodes)
 
 
 def validate(graph: Graph) -> Graph:
     """Check a graph value whole, and return it.
 
-    Checked: the schema is there; shapes and types agree with it; features are finite and in the declared range; labels
+    Checked: there is a schema; shapes and types agree with it; features are finite and in the declared range; labels
     are declared classes or -1; edges join existing nodes, are sorted, unique, without self-loops and (undirected)
-    symmetric; split masks are bool, disjoint and of length n; ids are there once each; public edges are public in both
-    directions, private nodes exist and are each there once.
+    symmetric; split masks are bool, disjoint and of length n; ids are distinct; public edges are public in both
+    directions; private nodes exist and are distinct.
 
     Raises:
         DataError: names the part and the first fault in it.
@@ -172,20 +170,20 @@ def validate(graph: Graph) -> Graph:
     node_names(graph)
     public, members = graph.get("public_edges"), graph.get("private_nodes")
     if public is not None:
-        truths = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
-        check_public_edges(truths, listed, n, directed=directed)
+        public_mask = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
+        check_public_edges(public_mask, listed, n, directed=directed)
     if members is not None:
         check_private_nodes(_array(members) if isinstance(members, torch.Tensor) else np.empty(0), n)
     return graph
 
 
 def _graph(attributes: Mapping[str, object], *, plain: bool) -> Graph:
-    there = {name: value for name, value in attributes.items() if value is not None}
-    graph: Any = PlainGraph(there)
+    present = {name: value for name, value in attributes.items() if value is not None}
+    graph: Any = PlainGraph(present)
     if not plain:
         with quiet():
             from torch_geometric.data import Data
-        graph = Data(**there)
+        graph = Data(**present)
     typed: Graph = graph
     return typed
 
@@ -229,7 +227,7 @@ def fingerprint(graph: Graph, key: bytes, parts: Sequence[Part] = _PARTS) -> str
     """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
 
     Args:
-        key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
+        key: 1 to 64 secret bytes; without the key nobody can check a guess of the graph against its fingerprint.
     """
     # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
     digest = hashlib.blake2b(key=key, digest_size=16)
@@ -238,7 +236,7 @@ def fingerprint(graph: Graph, key: bytes, parts: Sequence[Part] = _PARTS) -> str
         sparse = tensor.is_sparse_csr
         for part in (tensor.crow_indices(), tensor.col_indices(), tensor.values()) if sparse else (tensor,):
             content = np.ascontiguousarray(part.detach().cpu().numpy())
-            # Kind and shape too, so that no two different graphs run together to the same bytes.
+            # Type and shape too, so that no two different graphs give the same bytes.
             digest.update(f"{name} {content.dtype} {content.shape} ".encode())
             digest.update(content.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, random_split, require_split, require_taught
-from graphveil.graphs.value.features import deep_copied
+from graphveil.graphs.value.features import deep_copy
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
@@ -379,7 +379,7 @@ class Estimator:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy that is fitted as this one is, with the same account."""
         copied = memo[id(self)] = copy(self)
-        copied.__dict__ = deep_copied(self.__dict__, memo)
+        copied.__dict__ = deep_copy(self.__dict__, memo)
         return copied
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.errors import ModelFileError
 from graphveil.files.reading import read_json
-from graphveil.files.serial import unsealed
+from graphveil.files.serial import unseal
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.card import Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.text import percent
@@ -47,7 +47,7 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     attacks = {}
     for file in files:
         try:
-            content = unsealed(read_json(file), file)
+            content = unseal(read_json(file), file)
             results = {str(label): AttackResult.from_dict(facts) for label, facts in content.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"damaged attack: {error}", where=str(file)) from error

@@ -18,7 +18,7 @@ from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import as_it_is, published_edges, with_public_edges
 from graphveil.errors import InputError, WriteError
 from graphveil.files.outputs import Output, Say, locked_folder
-from graphveil.files.serial import sealed
+from graphveil.files.serial import seal
 from graphveil.files.writing import new_folder, write_bytes, writing
 from graphveil.graphs import Graph, Split, load_plain
 from graphveil.graphs.value.splits import apart, keeps_apart
@@ -175,7 +175,7 @@ def _write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
     figure = attack_figure(results)
     files = (folder / f"{stem}.json", folder / f"{stem}.png", folder / f"{stem}.svg")
     # For its owner alone: what attacks find was computed from true data, outside epsilon.
-    write_with_mode(files[0], sealed({label: result.to_dict() for label, result in results.items()}))
+    write_with_mode(files[0], seal({label: result.to_dict() for label, result in results.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))
     images = image_figure(results)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, UsedPathError
 from graphveil.files.outputs import Output
-from graphveil.files.reading import read_made_object, read_text
-from graphveil.files.serial import json_safe, sealed, to_json, unsealed
+from graphveil.files.reading import read_cached_object, read_text
+from graphveil.files.serial import json_safe, seal, to_json, unseal
 from graphveil.files.writing import refuse_used_folder
 from graphveil.graphs import Graph
 from graphveil.graphs.value.value import fingerprint
@@ -109,7 +109,7 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
     if not plan.exists():
         refuse_used_folder(folder)
         return
-    expected, stored = json_safe(comparison.to_dict()), read_made_object(plan)
+    expected, stored = json_safe(comparison.to_dict()), read_cached_object(plan)
     # Compared in full: cells under other settings would mix silently with new ones.
     differing = sorted(key for key in expected.keys() | stored.keys() if expected.get(key) != stored.get(key))
     if differing:
@@ -172,7 +172,7 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
         if not finished:
             record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
             # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
-            folder.keep(name, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
+            folder.keep(name, seal({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(folder.path / name, cell))
         if finished:
             folder.remember(name)
@@ -218,10 +218,10 @@ def experimenter(
 
 def _read_cell(file: Path, cell: Cell) -> RunRecord:
     # A cell may come from another machine, so what it promises is checked like any run's.
-    content = read_made_object(file)
+    content = read_cached_object(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("belongs to another cell", where=str(file), remedy="delete it to run the cell again")
-    record = RunRecord.from_dict(unsealed(content, file)["result"])
+    record = RunRecord.from_dict(unseal(content, file)["result"])
     require_sum(record.privacy.guarantee, file)
     require_paid(record.privacy.guarantee, record.privacy.ledger, file)
     return record

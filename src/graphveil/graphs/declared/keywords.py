@@ -1,8 +1,7 @@
 """What a caller declares in Python: the facts of a `graph.toml`, as keywords or as a `GraphSchema`.
 
-Nothing here looks at values: a range or a class list read off the data would give them away. Where the caller declares
-nothing, the one fact that follows from something public is taken (the type bool has the values 0 and 1), and what has a
-default says so in the notes of the graph.
+No value is read: a range or a class list computed from the data would reveal some of it. Facts that are not declared
+have defaults, which the notes of the graph name; the range has one only for features of the type bool, which is public.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.checks import require_known
 
 PRIVATE = ("features", "labels")
-"""What belongs to the people unless something else is declared."""
+"""The parts that are private by default."""
 
 
 class Declared(TypedDict, total=False):
@@ -26,7 +25,7 @@ class Declared(TypedDict, total=False):
 
     Keys:
         range: (low, high) of every feature; for named columns also {pattern: (low, high)}, which scales them to 0..1.
-        classes: all class names in order, also those that nobody has; or how many, when they are called "0", "1", ...
+        classes: all class names in order, also those that nobody has; or their number, for the names "0", "1", ...
         directed: whether edges have a direction; default: no.
         private: the private parts, out of "features", "labels" and "edges"; default: features and labels.
         out_of_range: "refuse" or "clip" feature values outside the range; default: refuse.
@@ -44,7 +43,7 @@ class Declared(TypedDict, total=False):
 
 
 class DeclaredColumns(Declared, total=False):
-    """The facts of `Declared`, and which columns mean what.
+    """The facts of `Declared`, and the roles of columns.
 
     Keys:
         id, label, split: columns of the nodes; default: "id", "label" (without one every label is unknown) and no
@@ -80,7 +79,7 @@ def declaration_of(
     columns: bool = False,
     binary: bool = False,
     directed: bool = False,
-    given: Mapping[str, object] = MappingProxyType({}),
+    implied: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Declaration, tuple[str, ...]]:
     """Return what a caller declared, and one note for each default.
 
@@ -89,52 +88,54 @@ def declaration_of(
         schema: the facts as a value; then no keyword may repeat them.
         facts: the keywords of `Declared`, or, with `columns`, of `DeclaredColumns`.
         binary: whether the features have the type bool.
-        directed: whether edges have a direction unless something else is declared.
-        given: names of columns that the call gives by itself, and the caller does not.
+        directed: the default for whether edges have a direction.
+        implied: names of columns that the call implies, which the caller does not pass.
 
     Raises:
-        InputError: a fact is unknown, wrong, said twice or not declared; shows the line that declares it.
+        InputError: a fact is unknown, wrong, repeated or not declared; shows the line that declares it.
     """
     where = call.split("(")[0]
     keywords = get_type_hints(DeclaredColumns if columns else Declared)
     require_known(facts, keywords, where, "unknown argument")
     notes: tuple[str, ...] = ()
     if schema is not None:
-        facts = {**_facts_of(schema, {**facts, **given}, where, columns=columns), **facts}
+        facts = {**_facts_of(schema, {**facts, **implied}, where, columns=columns), **facts}
     else:
-        filled: dict[str, object] = {"directed": directed, **facts}
+        with_defaults: dict[str, object] = {"directed": directed, **facts}
         if "private" not in facts:
-            filled["private"] = PRIVATE
+            with_defaults["private"] = PRIVATE
             notes += ("private by default: features and labels, not edges",)
-        # The type and not the values: bool says 0 and 1 before anybody looks.
+        # From the type and not from the values, which are not read here.
         if binary and "range" not in facts:
-            filled["range"] = (0, 1)
+            with_defaults["range"] = (0, 1)
             notes += ("range 0 to 1: the features have the type bool",)
-        _require(call, filled)
-        facts = filled
-    return parse_declaration({key: _plain(key, value) for key, value in {**facts, **given}.items()}, where), notes
+        _require(call, with_defaults)
+        facts = with_defaults
+    return parse_declaration({key: _plain(key, value) for key, value in {**facts, **implied}.items()}, where), notes
 
 
 def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, columns: bool) -> dict[str, object]:
-    """What a schema declares; refused where a keyword says it too."""
+    """What a schema declares; InputError where a keyword repeats it."""
     if not isinstance(schema, GraphSchema):
         raise InputError(f"schema is a {type(schema).__name__}", where=where, allowed="a graphveil.graphs.GraphSchema")
-    stated: dict[str, object] = {key: getattr(schema, key) for key in ("name", "classes", "directed", "private")}
-    # Of a table the cells are read as the columns declare; elsewhere features are encoded already.
+    schema_facts: dict[str, object] = {key: getattr(schema, key) for key in ("name", "classes", "directed", "private")}
+    # The cells of a table are encoded as columns declare; the features of other sources are encoded already.
     if columns and schema.columns and "features" not in facts:
-        stated["columns"] = {column.name: column.kind for column in schema.columns}
+        schema_facts["columns"] = {column.name: column.kind for column in schema.columns}
     else:
-        stated |= {"range": (schema.low, schema.high), "dimension": schema.dimension}
-    if schema.missing and ("columns" in stated or not schema.columns):
-        stated["missing"] = dict(schema.missing)
-    twice = [key for key in facts if key in stated]
-    if twice:
-        raise InputError(f"{twice[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema")
-    return stated
+        schema_facts |= {"range": (schema.low, schema.high), "dimension": schema.dimension}
+    if schema.missing and ("columns" in schema_facts or not schema.columns):
+        schema_facts["missing"] = dict(schema.missing)
+    repeated = [key for key in facts if key in schema_facts]
+    if repeated:
+        raise InputError(
+            f"{repeated[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema"
+        )
+    return schema_facts
 
 
 def _require(call: str, facts: Mapping[str, object]) -> None:
-    """Refuse undeclared facts; the remedy is the call to write, with words where the caller's knowledge belongs."""
+    """Refuse undeclared facts; the remedy is the call to write, with placeholders for what only the caller knows."""
     missing = [key for key in ("range", "classes") if key not in facts and not (key == "range" and "columns" in facts)]
     if not missing:
         return
