@@ -36,7 +36,7 @@ from graphveil.federation.simulation import partition_graph, simulate_training, 
 from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
-from graphveil.reproduction.clear import Outcome, Part, Plan, run, setting_of, train_twins
+from graphveil.reproduction.clear import BestEpoch, Part, Plan, run, setting_of, train_twins
 
 KINDS = ("mixed", "alone", "individual", "paper", "shared-linear")
 COMBINES = ("concat", "mean", "regression")
@@ -130,7 +130,7 @@ def fill(bench: Bench, kind: str, plan: Plan, partition: int, shares: str = "5:5
     return bench.add(key | score(outcome, start))
 
 
-def score(outcome: Outcome, start: float) -> Row:
+def score(outcome: BestEpoch, start: float) -> Row:
     """Return the accuracies of a run in percent, and what it took."""
     return {
         "val": 100 * outcome.val,

@@ -120,12 +120,12 @@ import os, re, sys
 from pathlib import Path
 os.environ["POLARS_MAX_THREADS"] = "1"
 import polars
-from graphveil.graphs.declared.id_lookup import KnownIds, find_places
+from graphveil.graphs.declared.id_lookup import PeopleIds, find_nodes
 from graphveil.graphs.tables.tables import open_table
-known = KnownIds(polars.Series([1]))
+known = PeopleIds(polars.Series([1]))
 peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
-find_places(open_table(Path(sys.argv[1]), in_memory=0 if sys.argv[2] == "parts" else None), "b", known)
+find_nodes(open_table(Path(sys.argv[1]), in_memory=0 if sys.argv[2] == "parts" else None), "b", known)
 print(peak() - before)
 """
 

@@ -102,9 +102,17 @@ def test_observers_are_read_back() -> None:
 
 def test_a_code_is_explained_and_a_mistyped_one_named() -> None:
     assert explain_code("one-relationship")[0].means.startswith("Whether two people are related")
-    assert explain_code("whether-one-relationship") == explain_code("2*one-relationship") == explain_code("one-relationship")
+    assert (
+        explain_code("whether-one-relationship")
+        == explain_code("2*one-relationship")
+        == explain_code("one-relationship")
+    )
     both = together([USER_FEATURES, USER_LABEL, RELATIONSHIP.existence()]).times(3)
-    assert [entry.code for entry in explain_code(both.code)] == ["one-user-features", "one-user-label", "one-relationship"]
+    assert [entry.code for entry in explain_code(both.code)] == [
+        "one-user-features",
+        "one-user-label",
+        "one-relationship",
+    ]
     with pytest.raises(InputError, match="did you mean one-relationship"):
         explain_code("one-relationshp")
     for nothing in ("zzz", "", "2*"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.reports.base.card import Card, pages, pictured
+from graphveil.reports.base.card import Card, pages, picture_section
 from graphveil.reports.compare.folder import page_html as comparison_html
 from graphveil.reports.federation.parties import federation_parties
 from graphveil.reports.runs.against import against_html
@@ -76,7 +76,7 @@ def test_the_picture_of_trust_fits_and_can_be_read(browser: Browser, tmp_path: P
     setting = Setting.of((Member("clinic", 40, labels=True), Member("bank", 60)), 3, mode="shared-linear", epsilon=8.0)
     picture = federation_parties(setting)
     file = tmp_path / "card.html"
-    file.write_text(pages(Card("Who sees what", "", (pictured(picture),), {}))["card.html"])
+    file.write_text(pages(Card("Who sees what", "", (picture_section(picture),), {}))["card.html"])
     for width in (320, 1280):
         browser.show(file, width=width, scheme=scheme)
         browser.ask("document.querySelectorAll('details').forEach(one => { one.open = true; })")

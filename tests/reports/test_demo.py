@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import load_plain
 from graphveil.methods import METHODS
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
-from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, ROOM, SECRETS, SHARES, UNITS, tell, write
+from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, ROOM, SECRETS, SHARES, UNITS, run_demo, write
 from graphveil.runtime.progress import Progress
 from tests.graphs.made import folder as own_folder
 from tests.reports.demo_made import ATTACKS, story
@@ -46,7 +46,7 @@ def test_connections_that_have_a_direction_are_refused_before_anything_is_traine
     graph = load_plain(own_folder(tmp_path / "own"))
     graph.schema = replace(graph.schema, directed=True)
     with pytest.raises(InputError, match="undirected"):
-        tell(graph, randomness=SecureRandomness(), progress=events.append)
+        run_demo(graph, randomness=SecureRandomness(), progress=events.append)
     assert events == []
 
 
@@ -67,7 +67,7 @@ def test_the_page_names_the_budgets_and_shares_of_the_program() -> None:
 def test_a_story_is_of_its_graph_its_seed_and_the_noise_that_was_handed_in() -> None:
     """A seeded source voids what it touches: a way that drew its noise elsewhere would still claim to protect."""
     events: list[Progress] = []
-    demo = tell(load_plain("social-100"), randomness=SeededRandomness(3), seed=2, progress=events.append)
+    demo = run_demo(load_plain("social-100"), randomness=SeededRandomness(3), seed=2, progress=events.append)
     assert (demo.data, demo.nodes, demo.seed) == ("social-100", 100, 2)
     assert [way.method for way in demo.ways] == list(BUDGETS)
     for way in demo.ways:

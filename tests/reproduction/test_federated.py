@@ -90,7 +90,7 @@ SPLIT = random_split(CROWD, 1)
 PLAN = Plan("paper", width=8, hops=1, epochs=6)
 
 
-def outcome(plan: Plan = PLAN) -> Outcome:
+def outcome(plan: Plan = PLAN) -> BestEpoch:
     """A run of two holders with equal shares of the made graph."""
     return clear.run(plan, vertical_partition(CROWD, (1, 1), seed=0), CROWD.y, SPLIT, 0)
 

@@ -87,11 +87,11 @@ def test_it_goes_on_with_the_same_data_alone(tmp_path: Path) -> None:
 def test_only_names_data_or_rows() -> None:
     other = replace(ENTRIES[0], data="social-200", row="labels, eps_y=8")
     exhibit = replace(EXHIBIT, entries=(*ENTRIES, other))
-    assert runner.chosen(exhibit, ()) == exhibit.entries
-    assert runner.chosen(exhibit, ["social-100"]) == ENTRIES
-    assert runner.chosen(exhibit, ["social-100", "labels, eps_y=4"]) == ENTRIES[1:]
+    assert runner.select_entries(exhibit, ()) == exhibit.entries
+    assert runner.select_entries(exhibit, ["social-100"]) == ENTRIES
+    assert runner.select_entries(exhibit, ["social-100", "labels, eps_y=4"]) == ENTRIES[1:]
     with pytest.raises(InputError, match=r"'multi' is in no row.*allowed: social-100, social-200; labels"):
-        runner.chosen(exhibit, ["multi"])
+        runner.select_entries(exhibit, ["multi"])
 
 
 def test_data_that_is_not_at_hand_is_left_out_and_said(tmp_path: Path) -> None:

@@ -110,14 +110,14 @@ def attack(
             # Before the attack: minutes of work must not end at a folder that cannot be used.
             folder = attack_run.curator_folder(run, out)
             results = attack_run.attack_release(run, name, **attack_options)
-            files = attack_run.keep_for_curator(results, run, folder, name, say=complain)
+            files = attack_run.save_for_curator(results, run, folder, name, say=complain)
         elif attack_federation.is_federation(run):
             results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **attack_options)
-            files = attack_run.keep(results, run, name, say=complain)
+            files = attack_run.save_results(results, run, name, say=complain)
         else:
             attack_options |= {"people": people_of(run), "data": data, "shadows": shadows, "shadow": shadow}
             results = attack_run.attack_run(run, name, randomness=choices.noise(None), **attack_options)
-            files = attack_run.keep(results, run, name, say=complain)
+            files = attack_run.save_results(results, run, name, say=complain)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     figures = {label: result.to_dict() for label, result in results.items()}
     emit({**answer, "results": figures}, as_json=as_json, screen=lambda: _attacked(results, files[1]))

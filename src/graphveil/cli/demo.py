@@ -131,12 +131,12 @@ def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False)
         choices.prepare("cpu", None)
         # Late: refusals need nothing that trains, attacks or draws.
         from graphveil.graphs import load_plain
-        from graphveil.reports.demo.story import ROOM, tell, write
+        from graphveil.reports.demo.story import ROOM, run_demo, write
 
         with working() as progress:
             graph = load_plain(DATA)
             choices.settle_threads(None, graph)
             output.reserve(ROOM)
-            story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
+            story = run_demo(graph, randomness=choices.noise(None), seed=seed, progress=progress)
             answer = output.write(lambda path: write(story, path))
         emit(answer, as_json=as_json, screen=lambda: screen_of(story, output.path))

@@ -222,7 +222,7 @@ def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: f
 
 def _answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
     """What ``--json`` prints: the release, its folder, and the curator's figures, which must not be passed on."""
-    from graphveil.reports.releases.card import counts
+    from graphveil.reports.releases.card import edge_counts
 
     about = released.release.to_dict()
     fields = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
@@ -230,7 +230,7 @@ def _answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> 
         **fields,
         "data": released.schema.name,
         "nodes": int(released.num_nodes),
-        **counts(released),
+        **edge_counts(released),
         "ledger": released.release.ledger.to_dict(),
         "statistics": about["statistics"],
         "curator": curator,

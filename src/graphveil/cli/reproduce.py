@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 def list_screen() -> RenderableType:
     """All tables and figures, paper by paper."""
-    from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long
+    from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, duration
 
     parts: list[RenderableType] = []
     for paper, title in PAPERS.items():
         own = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper == paper]
         table = rows(
             ("name", "shows", "can be run", "10 splits"),
-            [(exhibit.id, exhibit.caption, exhibit.status, long(exhibit)) for exhibit in own],
+            [(exhibit.id, exhibit.caption, exhibit.status, duration(exhibit)) for exhibit in own],
         )
         # A name broken over two lines cannot be copied.
         table.columns[0].no_wrap = table.columns[3].no_wrap = True
@@ -96,7 +96,7 @@ def reproduce(
     from graphveil.reproduction import runner
 
     # Before the folder is made: `--only` may name nothing.
-    entries = runner.chosen(exhibit, () if only is None else [word.strip() for word in only.split(",")])
+    entries = runner.select_entries(exhibit, () if only is None else [word.strip() for word in only.split(",")])
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.files.outputs import new_output

@@ -1,9 +1,9 @@
-"""What a column of a person's data can hold, as its owner declares it in public: types, and how each is encoded.
+"""The public types of columns of people's data, and how each is encoded.
 
-A column becomes a block of numbers in [0, 1]: a number its place in the range, a category one 1 among zeros, tags a 1
-for each. Blocks stand side by side in the order of the columns; that matrix is what mechanisms and networks read.
+A column becomes a block of numbers in [0, 1]: a number its position in the range, a category one-hot, tags a 1 for
+each. The blocks, side by side in the order of the columns, are the matrix that mechanisms and networks read.
 
-Nothing here looks at data. Every room may import this: mechanisms are built from it and graphs declare it.
+No data is read here. Every room may import this: mechanisms are built from it and graphs declare it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Final, TypeAlias
 from graphveil.errors import InputError
 from graphveil.runtime.checks import is_number, is_whole
 
-# An estimate has a column for each value, and a report may name most of them.
+# Bounds estimates, which have a column for each value, and reports, which may name most of them.
 MOST_VALUES: Final = 4096
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number in [low, high], encoded as its place in the range."""
+    """A number in [low, high], encoded as its position in the range."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from low to high, encoded as its place in the range."""
+    """A whole number from low to high, encoded as its position in the range."""
 
     low: int
     high: int
@@ -62,7 +62,7 @@ class Category:
     """One of 2 to 4096 values without an order, encoded as one 1 among zeros."""
 
     values: tuple[str, ...]  # all of them, also those that nobody has
-    empty: bool = False  # whether nothing is an answer too, encoded as zeros alone
+    empty: bool = False  # whether an empty cell is an answer too, encoded as zeros
     word: ClassVar[str] = "category"
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Category:
 
     @property
     def answers(self) -> int:
-        """How many different answers there are; the last one is nothing, where that is allowed."""
+        """How many different answers there are, an empty cell included where that is allowed."""
         return len(self.values) + self.empty
 
 
@@ -132,7 +132,7 @@ class Column:
 
 
 def blocks_of(columns: Sequence[Column]) -> tuple[slice, ...]:
-    """Return where each column's block stands among the encoded columns.
+    """Return the position of each column's block among the encoded columns.
 
     >>> blocks_of([Column("age", Number(0, 120)), Column("team", Category(("red", "blue"))), Column("vip", YesNo())])
     (slice(0, 1, None), slice(1, 3, None), slice(3, 4, None))
@@ -165,9 +165,9 @@ def column_from(facts: Mapping[str, Any]) -> Column:
 def require_columns(columns: Sequence[Column]) -> None:
     """Refuse two columns of one name with InputError."""
     names = [column.name for column in columns]
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise InputError(f"the column {twice[0]!r} is declared twice", where="columns", allowed="each name once")
+    repeated = [name for index, name in enumerate(names) if name in names[:index]]
+    if repeated:
+        raise InputError(f"the column {repeated[0]!r} is declared twice", where="columns", allowed="each name once")
 
 
 def _require_names(kind: str, names: object, least: int) -> None:
@@ -182,7 +182,7 @@ def _finite(value: object) -> bool:
 
 
 def _whole(value: object) -> bool:
-    # Features are kept in 32 bits: beyond 2^24 two neighbouring whole numbers would be one.
+    # Features are float32: beyond 2^24 two neighbouring whole numbers would be equal.
     return is_whole(value) and abs(value) <= 2**24
 
 

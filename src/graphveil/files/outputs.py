@@ -2,10 +2,10 @@
 
     reserve the name -> check that it is free -> read, spend, compute -> write beside it -> rename
 
-The reservation is a lock (flock) on a hidden file beside the path, which the system lets go of when the process ends,
-however it ends: a run that was killed blocks no other. What was paid for is written in any case: where its path can no
-longer be had (filled, read-only, full), it goes to another name beside it, or to the next folder that takes it; where
-none does, UsedPathError or WriteError says why. `say` hears in one line of a result that had to go elsewhere.
+The reservation is a lock (flock) on a hidden file beside the path, which the system releases when the process ends,
+however it ends: a killed run blocks no other. A result that privacy was spent on is always written: where its path can
+no longer be used (taken, read-only, full), it goes to another name beside it, or to the next folder that accepts it;
+where none does, UsedPathError or WriteError says why. `say` is called with one line about a result that went elsewhere.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ except ImportError:  # not a POSIX system: names are not reserved there, and a s
 
 T = TypeVar("T")
 Say = Callable[[str], None]
-#: Endings of files, before which their number stands.
+#: Endings before which `numbered` puts the number.
 _ENDINGS: Final = (".csv", ".parquet", ".jsonl")
 _MOST: Final = 10_000
-#: Seconds for which a lock may be that of a process that only looks whether the file is left over.
+#: Seconds for which a process that only checks for leftover files may hold a lock.
 _LOCK_WAIT: Final = 0.3
 
 
@@ -42,9 +42,9 @@ class Output:
     """A path that this process alone writes to, see `new_output`.
 
     Args:
-        path: where the result goes; once it is written, where it lies.
+        path: where the result goes, or went once it is written.
         say: see the module.
-        stack: what is closed with the output.
+        stack: holds the reservations; closed by the caller.
     """
 
     def __init__(self, path: Path, say: Say = lambda line: None, stack: ExitStack | None = None) -> None:
@@ -55,16 +55,15 @@ class Output:
         self._files: dict[str, str] = {}
 
     def reserve(self, size: int) -> None:
-        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there are fewer
-        bytes."""
+        """Reserve `size` bytes of the disk until `write`; WriteError where there are fewer."""
         self._rooms.enter_context(room_for(self.path, size))
 
     def write(self, write: Callable[[Path], T], *, paid: bool = True) -> T:
-        """Return what `write` returns for the path, or for another one where that can no longer be had.
+        """Return `write(path)`, for another path where the reserved one can no longer be used.
 
         Args:
-            write: makes the file or folder that it is given the path of, whole or not at all.
-            paid: whether it cost privacy or time, and goes into another folder rather than be lost.
+            write: creates the file or folder at a path, whole or not at all.
+            paid: whether it cost privacy or time: it then goes into another folder rather than be lost.
         """
         self._rooms.close()
         try:
@@ -75,10 +74,10 @@ class Output:
             return self.write_beside(error, write)
 
     def write_beside(self, refusal: Exception, write: Callable[[Path], T]) -> T:
-        """Return what `write` returns for another path, and say so.
+        """Return `write(path)` for another path, and say so.
 
         Args:
-            refusal: why the path cannot be had; raised where no other can.
+            refusal: why the reserved path cannot be used; raised where no other path can.
             write: as in `write`.
         """
         for folder in _folders(self.path):
@@ -88,39 +87,39 @@ class Output:
                         continue
                     result = write(path)
                 except UsedPathError:
-                    continue  # somebody was quicker
+                    continue  # another process was quicker
                 except WriteError:
-                    break  # of the folder, whatever the name
+                    break  # the folder refuses, whatever the name
                 self._say(f"warning: {_reason(refusal)}: written to {path} instead")
                 self.path = path
                 return result
         raise refusal
 
     def begin(self, name: str, text: str) -> None:
-        """Make the folder of a result that grows, with its first file, or take up the one that is there.
+        """Create the folder of a result that grows, with its first file, unless that file exists.
 
         Args:
-            name: of the file by which the folder is known.
-            text: what it holds.
+            name: of the first file, which identifies the folder.
+            text: its content.
         """
         self._files = {name: text} | self._files
         if not (self.path / name).exists():
             self.write(self._make)
 
     def keep(self, name: str, text: str) -> None:
-        """Write one more file, `name` below the folder of a result that grows, which is made anew where it is gone."""
+        """Write one more file, `name` below the folder, which is created again if it is gone."""
         self.within(lambda folder: _write_below(folder, name, text))
         self._files[name] = text
 
     def remember(self, name: str) -> None:
-        """Have a file that is there already go along where the folder has to be made anew."""
+        """Include an existing file if the folder has to be created again."""
         self._files[name] = read_text(self.path / name)
 
     def within(self, do: Callable[[Path], T]) -> T:
-        """Return what `do` returns for the folder of a result that grows, which is made anew where it is gone."""
+        """Return `do(folder)`; the folder is created again if it is gone."""
         try:
             with writing(self.path):
-                # By its first file: a folder that was deleted, or replaced by another, has none of that name.
+                # Its first file identifies it: the folder may have been deleted, or replaced by another.
                 for name in list(self._files)[:1]:
                     (self.path / name).stat()
             return do(self.path)
@@ -129,7 +128,7 @@ class Output:
             return do(self.path)
 
     def _make(self, path: Path) -> None:
-        # What is compared and reproduced is measured on true labels.
+        # For its owner alone: the results are measured on true labels.
         with new_folder(path, own=True) as folder:
             for name, text in self._files.items():
                 _write_below(folder, name, text)
@@ -142,10 +141,10 @@ def new_output(
     """Give a path that no other process gets while the block runs.
 
     Args:
-        out: as it was named. None: the first of `default`, `default-2`, `default-3` that is free.
-        default: a name.
+        out: the path that the user named. None: the first of `default`, `default-2`, `default-3` that is free.
+        default: see `out`.
         say: see the module.
-        check: raises UsedPathError for a path that cannot be written to, or gone on with.
+        check: raises UsedPathError for a path that can neither be created nor continued.
 
     Raises:
         UsedPathError: `out` is used, or another process is about to write it.
@@ -165,11 +164,11 @@ def new_output(
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
-    """Take a name; return whether it was free.
+    """Reserve a path until a stack is closed; return whether it was free.
 
     Args:
-        path: the name.
-        stack: until it ends.
+        path: need not exist.
+        stack: closing it releases the path.
 
     Raises:
         WriteError: nothing may be written beside it.
@@ -177,7 +176,7 @@ def reserve(path: Path, stack: ExitStack) -> bool:
     stack.enter_context(parents_of(path))
     if fcntl is None:
         return True
-    # Named as what is being written is, so that a file that a killed process left is removed with that.
+    # Named like a partial file, so that `sweep` removes one that a killed process left.
     file = path.with_name(f".{path.name[:200]}.partial-0-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}")
     with writing(path):
         lock = _lock(file)
@@ -197,11 +196,11 @@ def numbered(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked_folder(folder: Path, say: Say = lambda line: None) -> Iterator[None]:
-    """Wait until no other process changes a folder that is there; others wait until the block ends.
+    """Give a folder to one process at a time; the rest wait.
 
     Args:
-        folder: nothing is written into it for that, so that it may be read-only.
-        say: hears in one line that another process has to be waited for.
+        folder: locked without writing into it, so that it may be read-only; not locked where it does not exist.
+        say: called with one line if another process holds the lock.
     """
     if fcntl is None or not folder.is_dir():
         yield
@@ -230,7 +229,7 @@ def _first_free(default: Path, stack: ExitStack, check: Callable[[Path], None]) 
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    """Where a result may go: beside its path, else the next folder above, else here, else among temporary files."""
+    """Where a result may go: beside its path, the next writable folder above, the working folder, temporary files."""
     yield path.parent
     above = path.absolute().parent.parents
     yield from [folder for folder in above if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)][:1]
@@ -242,7 +241,7 @@ def _folders(path: Path) -> Iterator[Path]:
 def _reason(refusal: Exception) -> str:
     if not isinstance(refusal, GraphveilError):
         return str(refusal)
-    # An option that names the path tells nothing here.
+    # "--out" says no more than the path.
     return refusal.what if refusal.where in (None, "--out") else f"{refusal.where}: {refusal.what}"
 
 
@@ -253,7 +252,7 @@ def _write_below(folder: Path, name: str, text: str) -> None:
 
 
 def _lock(file: Path) -> int | None:
-    """Make and lock a file; None: another process holds it."""
+    """Create and lock a file; None: another process holds it."""
     until = time.monotonic() + _LOCK_WAIT
     while True:
         lock = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
@@ -263,13 +262,13 @@ def _lock(file: Path) -> int | None:
             busy = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
             if busy:
                 os.close(lock)
-                # Whoever looks for leftovers locks it for a moment too.
+                # `sweep` in another process locks it for a moment too.
                 if time.monotonic() > until:
                     return None
                 time.sleep(_LOCK_WAIT / 30)
                 continue
         with suppress(FileNotFoundError):
-            # Its last holder may have removed it after it was opened here: then the name is free, or another file's.
+            # Its last holder may have removed it after `open`: then the name is free, or another file's.
             if file.stat().st_ino == os.fstat(lock).st_ino:
                 return lock
         os.close(lock)

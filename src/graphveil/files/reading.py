@@ -1,9 +1,8 @@
-"""Small files opened safely: settings, declarations, records, cards, keys; whoever wrote them may mean harm.
+"""Small files read safely: settings, declarations, records, cards, keys; their author may mean harm.
 
-A file is read only when it is a file (not a folder, pipe or device), not compressed, and no larger than such a file
-may be; JSON and TOML only when they nest no deeper than people write them, name every key once, and hold no number
-that does not exist. Everything else is one InputError, of the kind `error`, that names the file (`where`); a file that
-is not there is a FileNotFoundError.
+A file is read only if it is a regular file, not compressed, and no larger than such a file may be; JSON and TOML only
+if they are not nested deeply, name every key once and hold only finite numbers. Everything else is an InputError, of
+the class `error`, that names the file (`where`); an absent file is a FileNotFoundError.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MOST_LINES: Final = 1_000_000
 LARGEST_DATA: Final = 256 * MIB
 DEEPEST: Final = 50
 _LARGEST_WHOLE: Final = 10**300
-# First bytes of packed formats, refused because a small file may unpack to any size.
+# First bytes of compressed formats, refused because a small file may unpack to any size.
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
@@ -47,23 +46,23 @@ _COMPRESSED: Final = {
     b"7z\xbc\xaf\x27\x1c": "7z",
 }
 
-Kind = type[InputError]
+ErrorClass = type[InputError]
 
 
-def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> bytes:
+def read_bytes(path: Path, *, largest: int = LARGEST, error: ErrorClass = DataError) -> bytes:
     """Return the content of a small file.
 
     Args:
         path: may be written by a stranger, as in all functions here.
         largest: the most bytes it may have.
-        error: the kind of refusal.
+        error: the class of the error.
     """
-    # The descriptor is judged and read; by then the path could name another file.
+    # All checks use the descriptor: the path could name another file by then.
     descriptor = _open(path, error)
     with os.fdopen(descriptor, "rb") as file:
         try:
             _require_size(os.fstat(descriptor).st_size, path, largest, error)
-            # One byte more than allowed: a file that grows while it is read is noticed.
+            # One byte more than allowed, to notice a file that grows while it is read.
             content = file.read(largest + 1)
         except OSError as fault:
             raise error(f"cannot be read ({fault.strerror})", where=str(path)) from fault
@@ -72,7 +71,7 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
     return content
 
 
-def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> str:
+def read_text(path: Path, *, largest: int = LARGEST, error: ErrorClass = DataError) -> str:
     """As `read_bytes`, for text in UTF-8, with or without a byte order mark.
 
     Args:
@@ -85,8 +84,8 @@ def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
         raise error("is not UTF-8 text", where=str(path)) from fault
 
 
-def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> Any:
-    """Return the JSON value in a file, as strict as `parse_json`; the caller checks its kind.
+def read_json(path: Path, *, largest: int = LARGEST, error: ErrorClass = DataError) -> Any:
+    """Return the JSON value in a file, as strict as `parse_json`; the caller checks its type.
 
     Args:
         path, largest, error: as of `read_bytes`.
@@ -95,7 +94,7 @@ def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
 
 
 def read_cached_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file that this program wrote and can make again."""
+    """Return the JSON object in a file that this program wrote and can write again."""
     remedy = "delete it to have it made again"
     try:
         content = read_json(path)
@@ -106,13 +105,13 @@ def read_cached_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any:
+def parse_json(text: str | bytes, *, where: str, error: ErrorClass = DataError) -> Any:
     """Return the value of strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
 
     Args:
         text: UTF-8 where it is bytes.
-        where: the file or line it is from.
-        error: the kind of refusal.
+        where: its file or line.
+        error: the class of the error.
     """
     try:
         content = json.loads(
@@ -127,7 +126,7 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """Return the values of a file with one JSON value a line; empty lines are passed over, too many lines refused."""
+    """Return the values of a file with one JSON value a line; empty lines are skipped, too many lines refused."""
     text = read_text(path, largest=LARGEST_HISTORY)
     # Counted before any line is parsed.
     require_lines(text.count("\n"), path)
@@ -135,18 +134,18 @@ def read_json_lines(path: Path) -> list[Any]:
     return [parse_json(line, where=f"{path}, line {number}") for number, line in lines]
 
 
-def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
-    """Refuse a file of one JSON value a line that has more lines than any real one.
+def require_lines(count: int, path: Path, *, error: ErrorClass = DataError) -> None:
+    """Refuse a file of one JSON value a line that has too many lines.
 
     Args:
-        count: lines it has.
-        path, error: for the refusal.
+        count: its lines.
+        path, error: for the error.
     """
     if count > MOST_LINES:
         raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
 
 
-def read_toml(path: Path, *, error: Kind = DataError) -> dict[str, Any]:
+def read_toml(path: Path, *, error: ErrorClass = DataError) -> dict[str, Any]:
     """Return the content of a TOML file, as strict as `parse_toml`.
 
     Args:
@@ -155,16 +154,16 @@ def read_toml(path: Path, *, error: Kind = DataError) -> dict[str, Any]:
     return parse_toml(read_text(path, largest=LARGEST_TOML, error=error), where=str(path), error=error)
 
 
-def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:
+def parse_toml(text: str, *, where: str, error: ErrorClass = DataError) -> dict[str, Any]:
     """Return the content of TOML that nests no deeper than `DEEPEST`.
 
     Args:
         text: lines may end as on Windows.
-        where: the file it is from.
-        error: the kind of refusal.
+        where: its file.
+        error: the class of the error.
     """
     try:
-        # Signed files keep their bytes: only what is parsed is changed here.
+        # Only for the parser: signatures are checked on the bytes of the file.
         content = tomllib.loads(text.replace("\r\n", "\n"))
         _require_shallow(content)
     except RecursionError as fault:
@@ -178,7 +177,7 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     """Return the numbers of a text file, one a line for each feature; `#` begins a comment.
 
     Args:
-        path: of the file; DataError where a line is no finite number of at least 0, or their count is another.
+        path: of the file; DataError for a line that is no finite number of at least 0, or another number of lines.
         dimension: d, how many it must hold.
     """
     where = str(path)
@@ -194,7 +193,7 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
                 value = float(text)
             except ValueError:
                 value = math.nan
-            # A negative share would take budget from the other features, and nobody would have agreed to their price.
+            # A negative share would raise the epsilon of the other features above the agreed one.
             if not (math.isfinite(value) and value >= 0):
                 raise DataError(f"line {number} is {text!r}", where=where, allowed="a number of at least 0")
             scores.append(value)
@@ -203,12 +202,12 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     return tuple(scores)
 
 
-def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -> None:
-    """Refuse what no reader of large files can use: a folder, a pipe, a device, compressed content.
+def require_file(path: Path, *, error: ErrorClass = DataError, packed: bool = False) -> None:
+    """Refuse a large file that cannot be read: a folder, a pipe, a device, compressed content.
 
     Args:
         path, error: as of `read_bytes`.
-        packed: whether the format itself may begin as an archive does.
+        packed: whether the format itself is compressed, or may begin like an archive.
     """
     descriptor = _open(path, error)
     with os.fdopen(descriptor, "rb") as file:
@@ -216,10 +215,10 @@ def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -
             _refuse_compressed(file.read(8), path, error)
 
 
-def _open(path: Path, error: Kind) -> int:
-    """Open a file without waiting for anything; refuse what is none."""
+def _open(path: Path, error: ErrorClass) -> int:
+    """Open a regular file without blocking; refuse anything else."""
     try:
-        # Opened once, then judged by its descriptor: a file swapped after a check by name would get past it.
+        # Opened first, then checked by its descriptor: a check by name could be of another file.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise
@@ -234,9 +233,9 @@ def _open(path: Path, error: Kind) -> int:
     return descriptor
 
 
-def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
+def _refuse_compressed(start: bytes, path: Path, error: ErrorClass) -> None:
     kind = next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), None)
-    # "BZh" may start a text; bzip2 goes on with a block size, 1 to 9.
+    # "BZh" may begin a text; in bzip2 a block size from 1 to 9 follows.
     if kind == "bzip2" and start[3:4] not in (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"):
         return
     if kind is not None:
@@ -244,7 +243,7 @@ def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
         raise error(f"is compressed ({kind})", where=str(path), remedy=remedy)
 
 
-def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
+def _require_size(size: int, path: Path, largest: int, error: ErrorClass) -> None:
     if size > largest:
         extent = f"{size / MIB:,.1f} MiB" if size > largest + 1 else f"more than {largest / MIB:g} MiB"
         raise error(f"has {extent}", where=str(path), allowed=f"at most {largest / MIB:g} MiB for such a file")
@@ -252,7 +251,7 @@ def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
-    # Readers differ in which of two equal keys they take, so a file could say two things at once.
+    # Parsers differ in which of two equal keys they take, so a file could have two meanings.
     if len(content) < len(pairs):
         count = Counter(key for key, _ in pairs)
         raise ValueError(f"the key {count.most_common(1)[0][0]!r} appears twice")
@@ -265,15 +264,15 @@ def _refuse_constant(word: str) -> float:
 
 def _parse_finite(text: str) -> float:
     value = float(text)
-    # 1e999 is legal JSON and reads as infinity: an epsilon of it would pass for "no privacy".
+    # 1e999 is legal JSON and parses as infinity, which as an epsilon means "not protected".
     if not math.isfinite(value):
         raise ValueError(f"{text[:40]} is too large a number")
     return value
 
 
 def _require_shallow(content: object) -> None:
-    """Refuse nesting that a later walk could stumble over, and whole numbers that no float can stand for."""
-    # Level by level instead of recursively: nesting that is too deep must not overflow the stack that detects it.
+    """Refuse deep nesting, and whole numbers too large for a float."""
+    # Level by level and not recursively, which deep nesting would overflow.
     depth = 0
     level: list[Any] = [[content]]
     while level:
@@ -290,7 +289,7 @@ def _require_shallow(content: object) -> None:
         level = next_level
 
 
-def _too_deep(where: str, error: Kind) -> InputError:
+def _too_deep(where: str, error: ErrorClass) -> InputError:
     return error("is nested too deeply", where=where, allowed=f"at most {DEEPEST} brackets within each other")
 
 

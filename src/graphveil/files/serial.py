@@ -1,6 +1,7 @@
-"""Values as JSON, TOML and YAML that any reader takes: no literal for infinity in JSON, one way to write a value.
+"""Values as JSON, TOML and YAML that any parser reads: no literal for infinity in JSON, one form for each value.
 
-Not `tomli-w`, which breaks every list over several lines; not PyYAML: cards write mappings and lists of JSON values.
+Not `tomli-w`, which breaks every list over several lines; not PyYAML: cards hold only mappings and lists of JSON
+values.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _SEAL: Final = "sha256"
 
 
 def number_to_json(value: float) -> float | str | None:
-    """A number that JSON can hold: infinities become "inf" and "-inf", and what is no number `None`."""
+    """A number that JSON can hold: infinities become "inf" and "-inf", NaN becomes None."""
     if math.isfinite(value):
         return value
-    # None and no text: "nan" would be read back as a number that passes every comparison as false.
+    # None and not "nan", which would be read back as a number for which every comparison is false.
     return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
 def json_safe(value: object) -> Any:
-    """`value` with every infinite or undefined number spelt as `number_to_json` does, in mappings and sequences too."""
+    """`value` with `number_to_json` applied to every float, also in mappings and sequences."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -39,23 +40,24 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     """Return a value as strict JSON text.
 
     Args:
-        value: what JSON has no kind for is written as its text.
+        value: any part that JSON has no type for is written as its text.
         indent: spaces a level; None writes one line.
     """
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 
 def seal(content: Mapping[str, Any]) -> str:
-    """Return the text of a file that carries a hash of what it holds: an edit is noticed, a forger is not."""
-    # The hash is of the values and not of the text: indentation may change with a version, what was found may not.
+    """Return the text of a file with a hash of its content: it detects edits, not forgery."""
+    # The hash is of the values and not of the text, whose indentation may change with a version.
     return to_json({**content, _SEAL: _hash(content)}, indent=2) + "\n"
 
 
 def unseal(content: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """Return what `seal` was given.
+    """Return the content that was sealed.
 
     Args:
-        file: for the ModelFileError, where it was changed.
+        content: as read from the file.
+        file: for the ModelFileError if it was changed.
     """
     plain = {name: value for name, value in content.items() if name != _SEAL}
     if content.get(_SEAL) != _hash(plain):
@@ -69,18 +71,18 @@ def _hash(content: Mapping[str, Any]) -> str:
 
 
 def toml_value(value: object) -> str:
-    """One TOML value: a truth value, a number, a list or an inline table of them, else a quoted string."""
+    """One TOML value: a boolean, a number, a list or an inline table of them, else a quoted string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return repr(int(value))
     if isinstance(value, float):
-        return repr(float(value))  # a plain one: NumPy's says its type; TOML's words for infinity are Python's
+        return repr(float(value))  # not NumPy's repr, which names the type; TOML spells infinity as Python does
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, Mapping):
         return f"{{ {', '.join(toml_lines(value))} }}"
-    # A JSON string is a TOML one, but for the one control character that JSON leaves as it is.
+    # JSON strings are TOML strings, except for DEL, which JSON does not escape.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -96,8 +98,8 @@ def _toml_key(key: str) -> str:
 def yaml_lines(values: Mapping[str, Any]) -> list[str]:
     """A block of YAML for a mapping with bare words as keys: mappings and lists inside, and JSON values.
 
-    Every text is quoted, so that none is read as another kind of value, ends the block or names an object; nor is any
-    of it HTML, a link or code to a reader of Markdown that knows no front matter.
+    Every text is quoted, so that none is read as another type of value, ends the block or names an object. Markup is
+    escaped, so that none of it is HTML, a link or code to a Markdown reader without front matter.
     """
     return [line for key, value in values.items() for line in _yaml_entry(key, value)]
 
@@ -123,7 +125,7 @@ def _yaml_item(item: object) -> list[str]:
 
 def _yaml_text(value: str) -> str:
     plain = re.sub(r"[<>&`]|\](?=[(:])", lambda match: _yaml_escape(match[0]), to_json(value))
-    # JSON leaves alone what YAML may not hold or would break a line at.
+    # JSON does not escape characters that YAML forbids or reads as line breaks.
     return "".join(c if c.isprintable() else _yaml_escape(c) for c in plain)
 
 
@@ -133,5 +135,5 @@ def _yaml_escape(character: str) -> str:
 
 def _yaml_number(value: object) -> str:
     text = to_json(value)
-    # YAML 1.1 takes 1e-05, which JSON writes, for a word: a number needs its point.
+    # YAML 1.1 reads 1e-05, which JSON writes, as a text: a number needs a point.
     return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text

@@ -1,9 +1,9 @@
 """Files and folders written whole or not at all: a reader never sees half of one, whatever stops the writer.
 
-What is being written lies beside its place under a hidden name, `.NAME.partial-<process>-<random>`, and is renamed at
-the end. Its writer holds a lock on it (flock), which the system lets go of when the process ends, however it ends: the
-next one that writes into the same folder removes what nobody holds any more, and never what a living process writes.
-Whatever a disk refuses (full, read-only, no permission, no such name) is one `WriteError` with the path.
+A partial file lies beside its target under a hidden name, `.NAME.partial-<process>-<random>`, and is renamed at the
+end. Its writer holds a lock on it (flock), which the system releases when the process ends, however it ends: the next
+process that writes into the same folder removes partial files without a lock. Every refusal of the disk (full,
+read-only, no permission, no such name) is a `WriteError` with the path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphveil.errors import UsedPathError, WriteError
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system: nothing is locked there, and nothing left over is removed
+except ImportError:  # not a POSIX system: nothing is locked there, and leftovers stay
     fcntl = None  # type: ignore[assignment]
 
 _PARTIAL: Final = re.compile(r"\.(?P<name>.+)\.partial-[0-9]+-[0-9a-f]{8}", re.DOTALL)
@@ -32,7 +32,7 @@ _BLOCK: Final = 1 << 20
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text to a file so that its name only ever holds the old file or the whole new one.
+    """Write text to a file; its name always refers to the old file or the whole new one.
 
     Args:
         path: its folder must exist. WriteError: the disk refuses; the old file is still there.
@@ -62,14 +62,14 @@ def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
     """
     with writing(path):
         sweep(path.parent, path.name)
-        # Mode at creation: a chmod afterwards would leave a moment in which others could read it.
+        # Mode at creation: until a later chmod, other users could read it.
         hidden, lock = _create_partial(
             path, lambda hidden: os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         )
         try:
             yield hidden
             with hidden.open("r+b") as file:
-                # Content before name: else a power cut can leave the new name on an empty file.
+                # Content before name: otherwise a power cut can leave the new name on an empty file.
                 os.fsync(file.fileno())
             hidden.replace(path)
         finally:
@@ -88,7 +88,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_files(folder: Path, names: Iterable[str]) -> None:
-    """Make the files of a folder and its own name durable, before what they are a copy of is removed."""
+    """Make the files of a folder and its own name durable, before the originals are removed."""
     for path in [folder / name for name in names]:
         with writing(path), path.open("r+b" if os.name == "nt" else "rb") as file:
             os.fsync(file.fileno())
@@ -104,12 +104,12 @@ def new_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
 
     Args:
         path: its name. UsedPathError: it is already used.
-        own: whether nobody but its owner may look into it, from before the first file on.
+        own: whether only its owner may read it, from before the first file on.
     """
     refuse_used_folder(path)
     with writing(path), partial_folder(path, own=own) as partial:
         yield partial
-        # The last thing: a folder that has its name is whole, however many files are in it.
+        # Last: a folder under its final name is complete.
         partial.rename(path)
 
 
@@ -127,26 +127,26 @@ def partial_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
 
 
 class Room:
-    """Space on a disk that nobody else gets until `release`."""
+    """Space on a disk that is reserved until `release`."""
 
     def __init__(self, file: Path, lock: int) -> None:
         self._file, self._lock = file, lock
 
     def release(self) -> None:
-        """Give the space back, to be written on; a second call does nothing."""
+        """Free the space, to be written on; a second call does nothing."""
         _discard(self._file, self._lock)
         self._lock = -1
 
 
 @contextmanager
 def room_for(path: Path, size: int) -> Iterator[Room]:
-    """Reserve `size` bytes where `path` will be written, before anything is spent on what is to be written there.
+    """Reserve `size` bytes where `path` will be written, before privacy is spent on its content.
 
-    WriteError: there is not so much space, or nothing may be written there.
+    WriteError: there is not enough space, or nothing may be written there.
 
     Args:
-        path: file or folder; its parents are made, and removed again if nothing was written.
-        size: bytes, given back when the block ends or when `Room.release` is called before writing.
+        path: file or folder; its parents are created, and removed again if nothing was written.
+        size: in bytes, freed when the block ends or when `Room.release` is called before writing.
     """
     with parents_of(path):
         with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
@@ -166,11 +166,11 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
 
 @contextmanager
 def writing(path: Path, need: str = "") -> Iterator[None]:
-    """Turn whatever a disk refuses while the block writes `path` into one WriteError that names it.
+    """Turn every refusal of the disk while the block writes `path` into a WriteError.
 
     Args:
-        path: what the error names.
-        need: what to say before the remedy, such as how much space is needed.
+        path: named by the error.
+        need: a text before the remedy, such as how much space is needed.
     """
     try:
         yield
@@ -179,17 +179,17 @@ def writing(path: Path, need: str = "") -> Iterator[None]:
     except OSError as error:
         raise _write_error(path, error.strerror or str(error), need, error) from error
     except Exception as error:
-        if not re.search(r"\(os error \d+\)", str(error)):  # how Polars and safetensors report what the system said
+        if not re.search(r"\(os error \d+\)", str(error)):  # how Polars and safetensors report system errors
             raise
         raise _write_error(path, str(error), need, error) from error
 
 
 def refuse_used_folder(path: Path) -> None:
-    """Refuse a folder that could not be made: one that holds something, a file, a place one may not write to.
+    """Refuse a path at which `new_folder` could not create a folder.
 
     Raises:
-        UsedPathError: the path exists and is a file, a folder with content, or what no folder can replace.
-        WriteError: nothing may be made there, or the system refuses the name.
+        UsedPathError: the path is a file, a folder with content, a link, a mount point or the working folder.
+        WriteError: nothing may be written there, or the system refuses the name.
     """
     with writing(path):
         parent = next(existing for existing in (path.absolute().parent, *path.absolute().parents) if existing.exists())
@@ -200,17 +200,17 @@ def refuse_used_folder(path: Path) -> None:
     if exists and not empty:
         reason = "is not empty" if path.is_dir() else "is not a folder"
         raise UsedPathError(f"{path} {reason}", where="--out", remedy="name a new folder; files are never overwritten")
-    # A finished folder is renamed to its place, which replaces an empty one, but none of these.
+    # The finished folder is renamed, which replaces an empty folder, but none of these.
     if path.name in ("", "..") or path.is_symlink() or path.resolve() == Path.cwd() or path.is_mount():
         reason = "is a link, a disk or the working folder, which a new folder cannot replace"
         raise UsedPathError(f"{path} {reason}", where="--out", remedy="name a new folder in it")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove the partial files that killed processes left in a folder: those of the file `name`, or all.
+    """Remove the partial files that killed processes left in a folder, not below it.
 
     Args:
-        folder, name: only entries of the folder itself are looked at.
+        name: only those of the file of this name; None: all.
     """
     if fcntl is None:
         return
@@ -220,23 +220,23 @@ def sweep(folder: Path, name: str | None = None) -> None:
             if match and name in (None, match["name"]):
                 partial = Path(entry.path)
                 with contextlib.suppress(OSError):
-                    # No link is followed and no pipe waited for: the folder may be somebody else's to fill.
+                    # Follows no link and waits for no pipe: other users may write into the folder.
                     lock = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                     try:
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     except OSError:
-                        os.close(lock)  # somebody writes it, or this disk has no locks
+                        os.close(lock)  # its writer is alive, or this disk has no locks
                     else:
                         _discard(partial, lock)
 
 
 def _create_partial(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
-    """Make a hidden sibling of `path` and hold a lock on it; return it and the descriptor that holds the lock."""
+    """Create and lock a hidden sibling of `path`; return it and the descriptor that holds the lock."""
     while True:
-        # A name that is long already gets a shorter hidden one, so that it stays allowed.
+        # Shortened, so that the hidden name of a long name is still allowed.
         partial = path.with_name(f".{path.name[:_LONGEST_NAME]}.partial-{os.getpid()}-{secrets.token_hex(4)}")
         make(partial)
-        with contextlib.suppress(FileNotFoundError):  # another process took it for a leftover before it was locked
+        with contextlib.suppress(FileNotFoundError):  # a `sweep` removed it before it was locked
             lock = os.open(partial, os.O_RDONLY)
             if _locked(partial, lock):
                 return partial, lock
@@ -244,20 +244,20 @@ def _create_partial(path: Path, make: Callable[[Path], object]) -> tuple[Path, i
 
 
 def _locked(partial: Path, lock: int) -> bool:
-    """Lock a hidden sibling that was just made; return whether it still has its name."""
+    """Lock a new partial file; return whether it still has its name."""
     if fcntl is None:
         return True
-    with contextlib.suppress(OSError):  # a disk without locks: what is left over there stays
+    with contextlib.suppress(OSError):  # a disk without locks: leftovers stay there
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        # Between making and locking, a sweep may have removed it; then the name is gone, or another file's.
+        # A `sweep` may have removed it before it was locked; then the name is gone, or another file's.
         return partial.stat().st_ino == os.fstat(lock).st_ino
     except FileNotFoundError:
         return False
 
 
 def _discard(partial: Path, lock: int) -> None:
-    """Remove what is still there of a hidden sibling, and let go of the lock."""
+    """Remove a partial file or folder if it still exists, and release its lock."""
     if lock < 0:
         return
     if partial.is_dir():
@@ -270,15 +270,15 @@ def _discard(partial: Path, lock: int) -> None:
 
 @contextmanager
 def parents_of(path: Path) -> Iterator[None]:
-    """Make the folder that `path` lies in; remove what was made of it if the block leaves nothing there."""
+    """Create the parents of `path`; after the block, remove those of them that are empty."""
     with writing(path):
-        # Noted before making them: only what was not there before may be removed again.
+        # Noted beforehand: a folder that existed before is never removed.
         created = [parent for parent in path.absolute().parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for parent in created:  # innermost first; one that holds something stays
+        for parent in created:  # innermost first; one with content stays
             with contextlib.suppress(OSError):
                 parent.rmdir()
 
@@ -287,14 +287,14 @@ def _allocate(file: Path, size: int) -> None:
     with file.open("r+b") as out:
         if hasattr(os, "posix_fallocate"):
             try:
-                # A sparse file would reserve nothing; this takes the blocks.
+                # Unlike a sparse file, this reserves the blocks.
                 os.posix_fallocate(out.fileno(), 0, max(size, 1))
                 return
             except OSError as error:
                 if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
                     raise
         for start in range(0, size, _BLOCK):
-            # Where the disk cannot reserve: write zeros.
+            # For a disk that cannot reserve blocks.
             out.write(bytes(min(_BLOCK, size - start)))
         out.flush()
         os.fsync(out.fileno())
@@ -306,7 +306,7 @@ def _final_name(name: str) -> str:
 
 
 def _write_error(path: Path, reason: str, need: str, error: BaseException) -> WriteError:
-    # Libraries that write for us report a full disk in words alone.
+    # Some libraries report a full disk only in their message.
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "space" in reason.lower()
     remedy = "free space there, or name another place" if full else "name another place"
     return WriteError(

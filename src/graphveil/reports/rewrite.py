@@ -29,9 +29,9 @@ def rewrite_all(folder: Path) -> None:
     if has_pages(folder):
         rewrite(folder)
         return
-    for place in sorted(folder.iterdir()):
-        if federation_card.is_party(place):
-            rewrite(place)
+    for party in sorted(folder.iterdir()):
+        if federation_card.is_party(party):
+            rewrite(party)
 
 
 def rewrite(folder: Path) -> Answer:

@@ -107,8 +107,8 @@ def _hops_of_features() -> Iterator[Entry]:
     for data in _DATA:
         for epsilon_x in (0.01, 0.1, 1.0):
             figures = _LPGNN["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
-            for place, hops in enumerate(_HOPS):
-                figure = figures[place] if figures else None
+            for index, hops in enumerate(_HOPS):
+                figure = figures[index] if figures else None
                 yield _lpgnn(f"eps_x={rounded_up(epsilon_x)} K_x={hops}", data, epsilon_x, 1.0, figure, steps_x=hops)
 
 
@@ -140,13 +140,13 @@ _READINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _solitude(row: str, data: str, model: str, reading: str, epsilons: tuple[float, float], **more: Any) -> Entry:
+def _solitude(row: str, data: str, model: str, reading: str, epsilons: tuple[float, float], **further: Any) -> Entry:
     """Return an entry at (epsilon_x, epsilon_a); both ends of a relationship report it, as in the paper."""
     epsilon_x, epsilon_a = epsilons
     used = {**_SOLITUDE["settings"], "model": model, **_READINGS[reading]}
     used |= {"epsilon_x": epsilon_x, "epsilon_a": epsilon_a}
     claimed = f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_a)} a list"
-    return Entry(row, data, "solitude", used, claimed=claimed, **more)
+    return Entry(row, data, "solitude", used, claimed=claimed, **further)
 
 
 def _readings() -> Iterator[Entry]:
@@ -340,10 +340,10 @@ PAPERS: Mapping[str, str] = MappingProxyType({paper: printed["title"] for paper,
 
 def _exhibits() -> Iterator[Exhibit]:
     for paper, printed in _PRINTED.items():
-        for about in printed["exhibit"]:
-            listed = tuple(_ENTRIES[paper].get(about["number"], tuple)())
-            common = {"cpu": printed["cpu"], "notes": tuple(printed["notes"])} if listed else {}
-            yield Exhibit(paper, **about, entries=listed, **common)
+        for fields in printed["exhibit"]:
+            entries = tuple(_ENTRIES[paper].get(fields["number"], tuple)())
+            common = {"cpu": printed["cpu"], "notes": tuple(printed["notes"])} if entries else {}
+            yield Exhibit(paper, **fields, entries=entries, **common)
 
 
 EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhibit in _exhibits()})
@@ -367,16 +367,16 @@ def listing() -> str:
     parts = []
     for paper, title in PAPERS.items():
         rows = [
-            f"| `{exhibit.id}` | {exhibit.caption} | {exhibit.status} | {', '.join(exhibit.data)} | {long(exhibit)} |"
-            for exhibit in EXHIBITS.values()
-            if exhibit.paper == paper
+            f"| `{item.id}` | {item.caption} | {item.status} | {', '.join(item.data)} | {duration(item)} |"
+            for item in EXHIBITS.values()
+            if item.paper == paper
         ]
         head = "| name | shows | can be run | data | 10 splits take |\n| --- | --- | --- | --- | --- |"
         parts.append("\n".join([f"### {title}", "", head, *rows]))
     return "\n\n".join(parts) + "\n"
 
 
-def long(exhibit: Exhibit) -> str:
+def duration(exhibit: Exhibit) -> str:
     """Return about how long all figures of an exhibit take, in words; nothing where there is nothing to run."""
     if not exhibit.entries:
         return ""

@@ -59,7 +59,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BestEpoch:
     """Accuracy on validation and test nodes at the epoch that validates best, and that epoch."""
 
     val: float
@@ -69,7 +69,7 @@ class Outcome:
 
 def run(
     plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int, words: Sequence[np.ndarray] = ()
-) -> Outcome:
+) -> BestEpoch:
     """Train on all holders' data in the clear.
 
     Args:
@@ -105,8 +105,8 @@ def _train(
     labels: Tensor,
     split: Split,
     noise: torch.Generator,
-) -> Outcome:
-    rows, best = split.train.nonzero().squeeze(1), Outcome(-1.0, 0.0, 0)
+) -> BestEpoch:
+    rows, best = split.train.nonzero().squeeze(1), BestEpoch(-1.0, 0.0, 0)
     least = 0.0
     for epoch in range(1, plan.epochs + 1):
         embeddings = body.forward()
@@ -128,7 +128,7 @@ def _train(
         val = float(hit[split.val].float().mean())
         error = float(nn.functional.cross_entropy(logits[split.val], labels[split.val]))
         if (val, -error) > (best.val, -least):
-            best, least = Outcome(val, float(hit[split.test].float().mean()), epoch), error
+            best, least = BestEpoch(val, float(hit[split.test].float().mean()), epoch), error
     return best
 
 
@@ -199,10 +199,10 @@ class _Opened(_Combined):
         self.inputs = [from_scipy(features) for features, _ in parts]
         columns = sum(features.shape[1] for features, _ in parts)
         scale = (6.0 / (columns + plan.width)) ** 0.5 / len(parts) ** 0.5
-        drawn = [_uniform(word) for word in words]
+        uniform = [_uniform(word) for word in words]
         self.weights = []
-        for place, (features, _) in enumerate(parts):
-            shares = [drawn[holder * len(parts) + place] for holder in range(len(parts))]
+        for index, (features, _) in enumerate(parts):
+            shares = [uniform[holder * len(parts) + index] for holder in range(len(parts))]
             start = (sum(shares) * scale).reshape(features.shape[1], plan.width)
             self.weights.append(nn.Parameter(torch.from_numpy(start).float()))
         self.descent = torch.optim.SGD(self.weights, lr=plan.shared_rate, momentum=plan.momentum)
@@ -277,7 +277,7 @@ class Twins:
     """Both runs of one partition."""
 
     secure: float  # accuracy on test nodes of the parties' run, a fraction
-    plain: Outcome  # the run in the clear, of the same seeds and, for a shared first layer, of the same draws
+    plain: BestEpoch  # the run in the clear, of the same seeds and, for a shared first layer, of the same draws
     bytes: int  # with seconds: of all messages of the parties' run, and of all parties together on the CPU
     seconds: float
 
@@ -295,15 +295,15 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     setting = setting_of(plan, members, len(graph.schema.classes))
     blocks = {"paper": [member.columns for member in members] * len(members)}
     blocks["shared-linear"] = [setting.columns] * len(members)
-    drawn = [columns * plan.width for columns in blocks.get(plan.mode, [])]
-    source, began = _RecordingSource(seed, set(drawn)), time.process_time()
+    sizes = [columns * plan.width for columns in blocks.get(plan.mode, [])]
+    source, start = _RecordingSource(seed, set(sizes)), time.process_time()
     trained = simulate_training(setting, holdings, randomness=source, seed=seed)
-    seconds, predicted = time.process_time() - began, head_of(holdings).predictions
+    seconds, predicted = time.process_time() - start, head_of(holdings).predictions
     if predicted is None:
         raise RuntimeError("the label holder has no predictions")
     secure = float((predicted.argmax(dim=1) == graph.y)[split.test].float().mean())
     # Later draws of the same size are masks.
-    words = source.words[: len(drawn)]
+    words = source.words[: len(sizes)]
     # The parties' own server standardises rows, whatever the paper's does.
     plain = run(replace(plan, apart=True), vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
     return Twins(secure, plain, trained.transcript.bytes, seconds)

@@ -47,7 +47,7 @@ from graphveil.methods.runs.intervals import interval
 from graphveil.models.networks.layers import glorot
 from graphveil.privacy import Randomness, SecureRandomness, gaussian_epsilon
 from graphveil.privacy.statement.unit import EMBEDDING_ROW
-from graphveil.reproduction.clear import Outcome, Part, Plan, run
+from graphveil.reproduction.clear import BestEpoch, Part, Plan, run
 from graphveil.reproduction.exhibit import Cost, Entry, Price, Run
 
 
@@ -85,7 +85,7 @@ class Start:
         layers = {
             layer_of(i, k): pair for i, inner in enumerate(self.propagations) for k, pair in enumerate(_pairs(inner))
         }
-        numbers = {features_of(place): weight for place, weight in enumerate(self.first)}
+        numbers = {features_of(holder): weight for holder, weight in enumerate(self.first)}
         for name, (weight, bias) in {**layers, HIDDEN: next(_pairs(self.combination))}.items():
             numbers |= {f"{name} weight": weight, f"{name} bias": bias[None]}
         return {name: party.public(encode(number.detach())) for name, number in numbers.items()}
@@ -107,7 +107,7 @@ class LabelHolder:
         self._rows = split.train.nonzero().squeeze(1)
         self._generator = torch.Generator().manual_seed(seed)
         self._epoch, self._least = 0, 0.0
-        self.best, self.z = Outcome(-1.0, 0.0, 0), torch.empty(0)
+        self.best, self.z = BestEpoch(-1.0, 0.0, 0), torch.empty(0)
 
     def slopes(self, z: Tensor) -> Tensor:
         """Learn from z [n, d], keep the epoch that validates best, and return the slopes of the loss [n, d]."""
@@ -133,7 +133,7 @@ class LabelHolder:
         val, test = (float(hit[mask].float().mean()) for mask in (split.val, split.test))
         error = float(functional.cross_entropy(logits[split.val], self._labels[split.val]))
         if (val, -error) > (self.best.val, -self._least):
-            self.best, self._least = Outcome(val, test, self._epoch), error
+            self.best, self._least = BestEpoch(val, test, self._epoch), error
 
 
 def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: LabelHolder | None = None) -> Program[None]:
@@ -203,18 +203,18 @@ def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split
         seed: of weights and dropout.
     """
     start = Start.of(plan, [features.shape[1] for features, _ in parts], int(labels.max()) + 1, seed)
-    own = LabelHolder(plan, start.head, labels, split, seed)
-    matrices = [matrices_of(place, *part) for place, part in enumerate(parts)]
-    party = Clear({name: matrix for each in matrices for name, matrix in each.items()})
-    simulate({"everything": train(party, start, plan, len(labels), own)})
-    return own
+    head = LabelHolder(plan, start.head, labels, split, seed)
+    matrices = [matrices_of(holder, *part) for holder, part in enumerate(parts)]
+    party = Clear({name: matrix for of_holder in matrices for name, matrix in of_holder.items()})
+    simulate({"everything": train(party, start, plan, len(labels), head)})
+    return head
 
 
 SERVER = "server"
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharesRun:
     """A run on shares: the label holder's head, all messages, and the CPU seconds of all parties together."""
 
     head: LabelHolder
@@ -224,7 +224,7 @@ class Shared:
 
 def run_on_shares(
     plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int, *, randomness: Randomness
-) -> Shared:
+) -> SharesRun:
     """Train by the parties' own programs, in one process.
 
     Args:
@@ -237,20 +237,20 @@ def run_on_shares(
     # A start for each party: the label holder trains the last layer of its own in place.
     starts = {name: Start.of(plan, columns, int(labels.max()) + 1, seed) for name in (SERVER, *names)}
     head = LabelHolder(plan, starts[names[0]].head, labels, split, seed)
-    began = time.process_time()
+    start = time.process_time()
 
     def dealer() -> Program[None]:
         party = yield from deal(names, lefts, randomness=randomness)
         yield from train(party, starts[SERVER], plan, len(labels))
 
-    def holder(place: int, name: str) -> Program[None]:
-        own = matrices_of(place, *parts[place])
-        party = yield from join(Roster(name, names), lefts, own, names[0], randomness=randomness)
-        yield from train(party, starts[name], plan, len(labels), head if place == 0 else None)
+    def holder(index: int, name: str) -> Program[None]:
+        matrices = matrices_of(index, *parts[index])
+        party = yield from join(Roster(name, names), lefts, matrices, names[0], randomness=randomness)
+        yield from train(party, starts[name], plan, len(labels), head if index == 0 else None)
 
-    programs = {SERVER: dealer(), **{name: holder(place, name) for place, name in enumerate(names)}}
+    programs = {SERVER: dealer(), **{name: holder(index, name) for index, name in enumerate(names)}}
     _, transcript = simulate(programs)
-    return Shared(head, transcript, time.process_time() - began)
+    return SharesRun(head, transcript, time.process_time() - start)
 
 
 METHOD = "vfgnn"
@@ -280,8 +280,8 @@ class Federated:
         # Alone there is nobody to multiply with: the same network on one's own columns.
         alone = {} if kind in ("together", "shares") else {"mode": "individual"}
         # As published: every iteration is validated, but in the mode that the paper does not have.
-        looks = {} if settings.get("mode") == "shared-linear" else {"validate": 1}
-        return cls(Plan(**{**looks, **settings, **alone}), shares, kind, holder)
+        validation = {} if settings.get("mode") == "shared-linear" else {"validate": 1}
+        return cls(Plan(**{**validation, **settings, **alone}), shares, kind, holder)
 
     @property
     def price(self) -> Price:
@@ -297,7 +297,7 @@ class Federated:
         dealt = vertical_partition(graph, self.shares, seed=seed)
         return [dealt[self.holder]] if self.kind == "alone" else dealt
 
-    def trained(self, graph: Graph, split: Split, seed: int) -> tuple[Outcome, Cost | None]:
+    def train_parts(self, graph: Graph, split: Split, seed: int) -> tuple[BestEpoch, Cost | None]:
         """Train in the clear, or by the parties' own programs and return their cost too.
 
         Args:
@@ -320,9 +320,9 @@ def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
     Args:
         graph: of all holders together.
     """
-    federated, began = Federated.of(entry), time.perf_counter()
+    federated, start = Federated.of(entry), time.perf_counter()
     split = split_of(graph, entry.split, number)
-    outcome, cost = federated.trained(graph, split, number)
+    outcome, cost = federated.train_parts(graph, split, number)
     right = np.zeros(int(split.test.sum()))
     right[: round(outcome.test * len(right))] = 1.0
-    return Run(interval([right]), federated.price, time.perf_counter() - began, cost)
+    return Run(interval([right]), federated.price, time.perf_counter() - start, cost)

@@ -77,16 +77,16 @@ class Outcome:
 Train = Callable[[Entry, Graph, int], Run]
 
 
-def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
+def select_entries(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
 
     Args:
         only: words; InputError for one that fits no entry.
     """
-    idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
-    if idle:
+    unmatched = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
+    if unmatched:
         available = f"{', '.join(exhibit.data)}; {', '.join(dict.fromkeys(entry.row for entry in exhibit.entries))}"
-        raise InputError(f"{idle[0]!r} is in no row", where="--only", allowed=available)
+        raise InputError(f"{unmatched[0]!r} is in no row", where="--only", allowed=available)
     # Words of one kind widen the choice, words of both kinds narrow it: cora and multi-bit are multi-bit on Cora.
     data = {word for word in only if word in exhibit.data}
     rows = [word for word in only if word not in data]
@@ -193,7 +193,7 @@ def trainer(
         if entry.method == federated.METHOD:
             return federated.train_federated(entry, graph, number)
 
-        def tell(event: Any) -> None:
+        def report(event: Any) -> None:
             if progress is not None:
                 progress(event.named(f"{entry.data}, {entry.row}, split {number}: {event.stage}", event.epsilon))
 
@@ -206,7 +206,7 @@ def trainer(
             randomness=noise(number),
             device=device,
             split=entry.split,
-            progress=tell,
+            progress=report,
         )
         # The accountant's word, whatever the paper claims for the same run.
         promise = result.privacy.guarantee

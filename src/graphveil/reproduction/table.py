@@ -19,7 +19,7 @@ from graphveil.runtime.late import special
 
 
 @dataclass(frozen=True)
-class Tested:
+class PairedTest:
     """One method beside the best rival of the same data and setting.
 
     Attributes:
@@ -40,7 +40,7 @@ class Tested:
         return f"{self.data} {self.setting}: {self.method} {self.points:+.1f} points over {self.rival}, {chance}"
 
 
-def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
+def tests_of(rows: Sequence[Row], method: str) -> Iterator[PairedTest]:
     """Yield a test for each data set and setting in which a method and a rival were run.
 
     Args:
@@ -63,7 +63,7 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
             if count > 1 and float(gaps.std(ddof=1)) > 0:
                 t = points / (float(gaps.std(ddof=1)) / math.sqrt(count))
                 p = float(2 * special.stdtr(count - 1, -abs(t)))
-            yield Tested(data, setting, method, rival, points, p)
+            yield PairedTest(data, setting, method, rival, points, p)
 
 
 HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilon: true")
@@ -117,7 +117,7 @@ def _costs(row: Row) -> Iterator[str]:
         yield f"{seconds:.3g} CPU s and {size / 1e6:.0f} MB an epoch, of all parties together, set-up spread over all"
 
 
-def _tests(exhibit: Exhibit, outcome: Outcome) -> list[Tested]:
+def _tests(exhibit: Exhibit, outcome: Outcome) -> list[PairedTest]:
     return list(tests_of(outcome.rows, exhibit.tested)) if exhibit.tested else []
 
 

@@ -15,7 +15,7 @@ from graphveil.attacks.result import Samples
 from graphveil.reports.attacks import run
 from graphveil.reports.attacks.figure import attack_charts, attack_figure, image_figure, summary
 from graphveil.reports.attacks.files import PLAIN, read_attacks
-from graphveil.reports.attacks.run import keep
+from graphveil.reports.attacks.run import save_results
 from graphveil.reports.base.card import Card
 from graphveil.reports.base.figures import png, svg
 from tests.reports import made
@@ -84,7 +84,7 @@ def test_images_have_one_line_for_the_truth_the_open_run_and_this_run() -> None:
 
 def test_what_was_found_lies_beside_a_run_that_is_gone(tmp_path: Path) -> None:
     messages: list[str] = []
-    files = keep(made.attacks()["linkteller"], tmp_path / "run", "linkteller", say=messages.append)
+    files = save_results(made.attacks()["linkteller"], tmp_path / "run", "linkteller", say=messages.append)
     beside = tmp_path / "run.attack-linkteller"
     assert {file.parent for file in files} == {beside} and all(file.is_file() for file in files)
     assert beside.stat().st_mode & 0o077 == 0 and read_attacks(beside).keys() == {"linkteller"}
@@ -95,6 +95,6 @@ def test_what_was_found_in_a_release_is_for_its_curator_alone(tmp_path: Path, mo
     monkeypatch.setattr(run, "load_plain", lambda release: None)
     monkeypatch.setattr(run, "release_card", lambda *_, **facts: Card(", ".join(facts["attacks"]), "", (), {}))
     folder = run.curator_folder(tmp_path / "out", None)
-    run.keep_for_curator(made.attacks()["linkteller"], tmp_path / "out", folder, "linkteller")
+    run.save_for_curator(made.attacks()["linkteller"], tmp_path / "out", folder, "linkteller")
     assert "linkteller" in (folder / "card.md").read_text()
     assert [file.name for file in (folder, *folder.iterdir()) if file.stat().st_mode & 0o077] == []

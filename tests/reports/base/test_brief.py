@@ -96,7 +96,7 @@ def test_a_void_run_says_first_that_nobody_is_protected() -> None:
 def test_the_price_of_a_relationship_stands_where_the_unit_does_not_say_it() -> None:
     """One of the two entries of an undirected edge is the unit: both together cost more."""
     guarantee = next(whole for _, whole in wholes() if whole.unit.code == "one-edge-entry")
-    sentences = brief.in_brief(guarantee, (), card="c", relationship=5.7)
+    sentences = brief.brief_of(guarantee, (), card="c", relationship=5.7)
     assert sentences.guarantee.endswith("; one relationship: 5.7")
     for relationship in (guarantee.epsilon, math.inf, None):
-        assert "one relationship" not in brief.in_brief(guarantee, (), card="c", relationship=relationship).guarantee
+        assert "one relationship" not in brief.brief_of(guarantee, (), card="c", relationship=relationship).guarantee

@@ -65,7 +65,7 @@ def test_epsilons_are_the_guarantees_and_nobody_sees_what_is_protected(method: s
     assert prices(picture) == finite
     states = trust.protection(picture.guarantee, METHODS[method].reads, METHODS[method].settle(settings))
     for aspect in trust.ASPECTS[:3]:
-        untrusted = [a for a in picture.arrows if not picture.named(a.target).trusted and a.state != State.PUBLIC]
+        untrusted = [a for a in picture.arrows if not picture.party_named(a.target).trusted and a.state != State.PUBLIC]
         seen = {arrow.state for arrow in untrusted if aspect in arrow.kind}
         expected = {"yes": {State.NOISY}, "partly": {State.NOISY}, "no": {State.PLAIN}, "unused": set()}[states[aspect]]
         assert seen == expected, aspect

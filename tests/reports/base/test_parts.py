@@ -20,7 +20,7 @@ from graphveil.privacy import Spend
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 from graphveil.privacy.statement.assumption import other_assumption
 from graphveil.reports.base import parts as run_parts
-from graphveil.reports.compare.finished import finished
+from graphveil.reports.compare.finished import finished_sheet
 from graphveil.reports.rewrite import rewrite
 from graphveil.reports.runs import folder as run_folder
 from tests.reports import made
@@ -89,7 +89,7 @@ def test_a_run_without_its_public_part_is_refused_whatever_reads_it(run: Path) -
         (run / name).unlink()
         shutil.move(run / "public" / name, run / name)
     shutil.rmtree(run / "public")
-    for read in (rewrite, run_folder.open_model, lambda path: finished([path])):
+    for read in (rewrite, run_folder.open_model, lambda path: finished_sheet([path])):
         with pytest.raises(ModelFileError):
             read(run)
 

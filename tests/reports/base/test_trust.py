@@ -19,7 +19,7 @@ from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
 from graphveil.reports.compare.folder import figure
-from graphveil.reports.compare.rows import Attacked, Row
+from graphveil.reports.compare.rows import AttackScores, Row
 from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
 
@@ -208,11 +208,11 @@ def test_how_often_private_data_are_read(who: str, spent: Mapping[str, Mapping[s
     ledger = Ledger.open(dict.fromkeys(["x", *units.values()], (100.0, 0.1)))
     ledger = ledger.spend(*(Spend(name, units[name], "noise", facts, 1.0, 0.0) for name, facts in spent.items()))
     promise = trust.Promise.of(promised("lpgnn" if who == LOCAL else "gap", {}))
-    assert trust.collections(ledger, replace(promise, trust=who)) == expected
+    assert trust.collection_count(ledger, replace(promise, trust=who)) == expected
 
 
 def test_attacks_stand_in_the_row_of_what_was_attacked() -> None:
-    attacked = Attacked(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
+    attacked = AttackScores(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
     sheet = Sheet("x", (row("gap", {}, attacks={"linkteller": attacked}), row("gcn", {})))
     text = table.markdown_text(sheet)
     assert "| linkteller: AUC (95%) | linkteller: found at 1% false alarms, % |" in text

@@ -28,7 +28,7 @@ from graphveil.reports.compare.cells import (
 )
 from graphveil.reports.compare.folder import figure
 from graphveil.reports.compare.rows import Row, tabulate
-from graphveil.reports.compare.sheet import Sheet, called, sheet
+from graphveil.reports.compare.sheet import Sheet, row_label, sheet_of
 from tests.reports import made
 
 
@@ -151,7 +151,7 @@ def rows_of(whole: Comparison, **changes: Any) -> list[Row]:
 
 
 def page_of(whole: Comparison, **changes: Any) -> Sheet:
-    return sheet(whole, rows_of(whole, **changes))
+    return sheet_of(whole, rows_of(whole, **changes))
 
 
 def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
@@ -188,8 +188,8 @@ def test_tables_have_one_line_for_each_row_and_csv_full_precision() -> None:
     assert read[0]["epsilons"] == "one user's whole feature vector: 1.0; one user's label: 2.0"
     # Rows that epsilons do not tell apart name their settings.
     (group,) = page.groups
-    assert called(group, page.rows[1]) == "lpgnn (epsilon_x 1, epsilon_y inf)"
-    assert called(group, page.rows[4]) == "sage"
+    assert row_label(group, page.rows[1]) == "lpgnn (epsilon_x 1, epsilon_y inf)"
+    assert row_label(group, page.rows[4]) == "sage"
     void = page_of(compared(), guarantee=made.guarantee(void="seed 3"))
     assert "protect nobody: seed 3" in table.markdown_text(void) and table.markdown_text(void).count("(VOID)") == 5
     assert all(line.endswith("seed 3") for line in table.csv_text(void).splitlines()[1:])

@@ -55,7 +55,7 @@ def test_rows_alike_are_told_once_with_the_least_and_the_largest_price() -> None
     (group,) = groups(*(row("first", replace(guarantee, epsilon=price)) for price in (2.0, 1.0, 4.00001)))
     lines = dict(three_lines(group, "study/table.md"))
     assert f": epsilon 1 to {rounded_up(4.00001)}, " in lines["Guarantee"]
-    assert lines["Assumes"] == f"{brief.assumed(guarantee)} -> study/table.md"
+    assert lines["Assumes"] == f"{brief.assumption_summary(guarantee)} -> study/table.md"
     assert not any(text.startswith("first: ") for text in (*lines.values(), *assumed_facts(group)))
 
 

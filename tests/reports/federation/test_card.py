@@ -13,7 +13,7 @@ from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Member, Setting
 from graphveil.files.serial import to_json
-from graphveil.reports.attacks.run import keep
+from graphveil.reports.attacks.run import save_results
 from graphveil.reports.federation.card import OUTCOME, is_party, rewrite_party
 from graphveil.reports.rewrite import has_pages, rewrite
 from tests.reports.base.test_card import result
@@ -93,7 +93,7 @@ def test_attacks_on_the_party_and_on_the_whole_federation_are_shown(tmp_path: Pa
     folder = party(tmp_path / "run" / "clinic")
     assert not has_pages(folder.parent)
     rewrite(folder)
-    keep({"shared-linear": result(name="feature-recovery")}, tmp_path / place, "feature-recovery")
+    save_results({"shared-linear": result(name="feature-recovery")}, tmp_path / place, "feature-recovery")
     assert "feature-recovery |" in (folder / "card.md").read_text()
     for text in forms(folder):
         assert "feature-recovery" in text and "None was run" not in text and "proves nothing" in text

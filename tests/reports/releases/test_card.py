@@ -37,7 +37,7 @@ def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
     assert "labels went through randomized response at epsilon 1" in card
     assert "undirected edges" in card and "generated in place of private ones" in card
     assert "overlap" not in card and "distance" not in card
-    counts = release_card.counts(graph)
+    counts = release_card.edge_counts(graph)
     assert counts["edges"] == graph.edge_index.shape[1] // 2 == counts["public"] + counts["made"]
     assert counts["public"] == int(torch.count_nonzero(graph.public_edges)) // 2
 

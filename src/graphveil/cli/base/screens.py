@@ -37,7 +37,7 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     score = record.scores.accuracy
     head = Text.assemble(
         (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
-        f" {words.figure(record)[1]} (95%: {words.interval(score)}, {words.found_by(score)})",
+        f" {words.score_sentence(record)} (95%: {words.interval(score)}, {words.interval_basis(score)})",
     )
     parts: list[RenderableType] = [head, Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
@@ -87,7 +87,7 @@ def three_lines(
         card: the file with the whole guarantee.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
-    summary = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
+    summary = brief.brief_of(guarantee, exposed, card=str(card), relationship=relationship)
     lines = (("Guarantee", summary.guarantee), ("Not protected", summary.exposed), ("Assumes", summary.assumes))
     return Group(*(stated(head, line) for head, line in lines))
 
@@ -140,7 +140,7 @@ def _loud(text: str) -> Text:
 
 
 def _scores(record: RunRecord) -> Table:
-    table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
+    table = columns("", f"{words.score_name(record)}, %", "95% interval", "")
     for of in record.standings:
         best = f"best {of.kind}" if of.best else ""
         mark = f"{best or 'rival'}, same price" if of.kind == "rival" else best
@@ -153,7 +153,7 @@ def _lift(record: RunRecord) -> Text:
     if record.scores.lift is None:
         return Text(words.lift_sentence(record))
     head = f"Lift {points(record.scores.lift.mean)} points over {record.scores.best_control}"
-    details = f" ({words.lift_interval(record.scores.lift)}, {words.found_by(record.scores.lift)}). "
+    details = f" ({words.lift_interval(record.scores.lift)}, {words.interval_basis(record.scores.lift)}). "
     return Text.assemble((head, "bold"), details, words.lift_sentence(record))
 
 
@@ -162,7 +162,7 @@ def _lead(record: RunRecord) -> Text:
     if lead is None:
         return Text()
     head = f"{points(lead.mean)} points against {record.scores.best_rival}"
-    details = f" ({words.lift_interval(lead)}, {words.found_by(lead)}). "
+    details = f" ({words.lift_interval(lead)}, {words.interval_basis(lead)}). "
     return Text.assemble((head, "bold"), details, words.rival_sentence(record))
 
 

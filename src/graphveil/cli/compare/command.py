@@ -52,7 +52,7 @@ def compare(
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.folder import write
     from graphveil.reports.compare.rows import tabulate
-    from graphveil.reports.compare.sheet import sheet
+    from graphveil.reports.compare.sheet import sheet_of
 
     check = partial(cells.check_folder, comparison)
     # Locked from before loading to the end: two comparisons in one folder would run each cell twice.
@@ -77,7 +77,7 @@ def compare(
         else:
             cells.require_same_graph(output, graph)
         choices.settle_threads(speed.threads, graph)
-        run = cells.experimenter(
+        run = cells.cell_runner(
             graph,
             noise=partial(choices.noise_of_cell, repetition.reproducible_noise),
             controls=not repetition.no_controls,
@@ -88,9 +88,9 @@ def compare(
         with room_for(output.path / "table", choices.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, output, run)
             defaults.say()
-        page = sheet(comparison, tabulate(comparison, records))
+        page = sheet_of(comparison, tabulate(comparison, records))
         output.within(lambda path: write(page, path))
-        cells.forget_graph(output)
+        cells.remove_fingerprint(output)
     answer = table.answer(page, output.path, data=data)
     emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.notice)
 
@@ -182,7 +182,7 @@ def compare_runs(runs: Runs, out: RunsOut = None, as_json: options.Json = False)
     from graphveil.files.outputs import new_output
     from graphveil.files.writing import new_folder
     from graphveil.reports.compare import table
-    from graphveil.reports.compare.finished import finished
+    from graphveil.reports.compare.finished import finished_sheet
     from graphveil.reports.compare.folder import write
 
     def keep(path: Path) -> None:
@@ -192,7 +192,7 @@ def compare_runs(runs: Runs, out: RunsOut = None, as_json: options.Json = False)
     with ExitStack() as stack:
         stack.enter_context(working())
         output = None if out is None else stack.enter_context(new_output(out, out, say=complain))
-        page = finished(runs)
+        page = finished_sheet(runs)
         if output is not None:
             output.write(keep, paid=False)
     path = None if output is None else output.path

@@ -16,7 +16,7 @@ from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable
 from graphveil.reports.compare import table as tables
 from graphveil.reports.compare.rows import Row
-from graphveil.reports.compare.sheet import Group, Sheet, called, three_lines
+from graphveil.reports.compare.sheet import Group, Sheet, row_label, three_lines
 
 _ROOM = 2
 """The most columns of epsilons that leave room for a column of lifts."""
@@ -68,7 +68,7 @@ def _attacks(group: Group) -> Table:
     for row in group.rows:
         for name, attacked in row.attacks.items():
             cells = (cell.replace("; ", "\n") for cell in tables.attack_cells(attacked))
-            table.add_row(printable(called(group, row)), name, *cells)
+            table.add_row(printable(row_label(group, row)), name, *cells)
     return table
 
 
@@ -81,7 +81,7 @@ def _figures(page: Sheet, group: Group) -> list[RenderableType]:
     for row in group.rows:
         over = [f"{tables.with_lift(row.lift)}\n{row.best_control or ''}".rstrip()] if beside else []
         score = tables.with_interval(row.accuracy)
-        table.add_row(printable(called(group, row)), *tables.epsilon_cells(group, row), score, *over)
+        table.add_row(printable(row_label(group, row)), *tables.epsilon_cells(group, row), score, *over)
     lifts = [(_priced(group, row), tables.with_lift(row.lift), row.best_control) for row in group.rows if row.lift]
     leads = [(_priced(group, row), tables.with_lift(row.lead), row.best_rival) for row in group.rows if row.lead]
     parts: list[RenderableType] = [table]
@@ -93,4 +93,4 @@ def _figures(page: Sheet, group: Group) -> list[RenderableType]:
 
 
 def _priced(group: Group, row: Row) -> str:
-    return f"{called(group, row)} at {rounded_up(row.guarantee.epsilon)}"
+    return f"{row_label(group, row)} at {rounded_up(row.guarantee.epsilon)}"

@@ -176,14 +176,14 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     return names
 
 
-class Twins(NamedTuple):
+class TwinIds(NamedTuple):
     """Two ids that people read as the same: one person would have two budgets."""
 
     row: int  # of the second id
     message: str
 
 
-def twins_of(ids: Sequence[str]) -> Twins | None:
+def twins_of(ids: Sequence[str]) -> TwinIds | None:
     """Return the first id that people read as an earlier one, or None."""
     # Most ids are numbers or lower-case ASCII, each of which is its own canonical form.
     if _PLAIN.fullmatch("".join(ids)):
@@ -191,7 +191,7 @@ def twins_of(ids: Sequence[str]) -> Twins | None:
     from graphveil.device.people.canonical_id import find_twins, known_as, one_id
 
     twins = find_twins(ids, known_as)
-    return None if twins is None else Twins(twins[1], one_id(*(ids[row] for row in twins)))
+    return None if twins is None else TwinIds(twins[1], one_id(*(ids[row] for row in twins)))
 
 
 def _name(node_id: object) -> str:

@@ -24,7 +24,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 def is_federation(folder: Path) -> bool:
     """Whether a folder is a party's, or holds parties' folders, as `graphveil federation init` makes them."""
-    return _agreed(folder) is not None
+    return _agreement_folder(folder) is not None
 
 
 def attack_folder(
@@ -51,14 +51,14 @@ def attack_folder(
         progress: hears of each simulation.
     """
     require_federation_attack(name)
-    place = _agreed(folder)
-    if place is None:
+    agreement_folder = _agreement_folder(folder)
+    if agreement_folder is None:
         raise DataError("holds no agreement", where=str(folder), remedy="graphveil federation init makes it")
     # What parties kept is checked first: an attack on edited folders would speak of another run.
     for party in (folder, *sorted(folder.glob("*"))):
         if is_party(party):
             check_party(party)
-    agreement, _ = draft(place)
+    agreement, _ = draft(agreement_folder)
     if truth is None:
         raise InputError(
             "the attack simulates the run and needs the data of all holders",
@@ -84,19 +84,19 @@ def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, s
         graphs[name] = load_plain(str(truth / name), root=data_root)
         require_agreed(graphs[name], agreement, name)
     ids = {name: getattr(graph, "ids", range(int(graph.num_nodes))) for name, graph in graphs.items()}
-    rows = {name: {str(node_id): row for row, node_id in enumerate(own)} for name, own in ids.items()}
+    rows = {name: {str(node_id): row for row, node_id in enumerate(node_ids)} for name, node_ids in ids.items()}
     first, *rest = rows.values()
     shared = [node_id for node_id in sorted(first) if all(node_id in other for other in rest)]
     if not shared:
         raise InputError("the holders share no id", where=str(truth))
-    orders = {name: torch.tensor([places[node_id] for node_id in shared]) for name, places in rows.items()}
+    orders = {name: torch.tensor([row_of[node_id] for node_id in shared]) for name, row_of in rows.items()}
     return {
         name: holding_of(graph, orders[name], labels=name == setting.label_holder, seed=seed)
         for name, graph in graphs.items()
     }
 
 
-def _agreed(folder: Path) -> Path | None:
+def _agreement_folder(folder: Path) -> Path | None:
     """The first folder with an agreement: this one, or one of those in it."""
-    inside = sorted(place for place in folder.glob("*") if place.is_dir()) if folder.is_dir() else []
-    return next((place for place in (folder, *inside) if (place / FILE).is_file()), None)
+    folders = sorted(path for path in folder.glob("*") if path.is_dir()) if folder.is_dir() else []
+    return next((path for path in (folder, *folders) if (path / FILE).is_file()), None)

@@ -30,9 +30,9 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
     among the results (name -> what one attack found) is shaded: a curve in there shows more than was promised.
     """
     figure = Figure(figsize=(8.6, 4.9), layout="constrained")
-    whole, few = figure.subplots(1, 2)
+    linear, logarithmic = figure.subplots(1, 2)
     tightest = _tightest(results)
-    for axes, grid in ((whole, np.linspace(0, 1, 401)), (few, np.geomspace(_LEAST, 1, 401))):
+    for axes, grid in ((linear, np.linspace(0, 1, 401)), (logarithmic, np.geomspace(_LEAST, 1, 401))):
         axes.plot(grid, grid, color=GREY, linewidth=1, linestyle=":")
         if tightest is not None:
             allowed = bound(grid, tightest.epsilon, tightest.delta)
@@ -43,24 +43,24 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
             axes.plot(np.maximum(false, _LEAST / 10), np.maximum(true, _LEAST / 10), color=colour, linewidth=1.8)
         axes.set_xlabel("false alarms: others taken for members")
         clean(axes, grid="y")
-    whole.set(xlim=(0, 1), ylim=(0, 1.01), ylabel="members found")
-    few.set(xscale="log", yscale="log", xlim=(_LEAST, 1), ylim=(_LEAST, 1.1))
-    for axis in (few.xaxis, few.yaxis):
+    linear.set(xlim=(0, 1), ylim=(0, 1.01), ylabel="members found")
+    logarithmic.set(xscale="log", yscale="log", xlim=(_LEAST, 1), ylim=(_LEAST, 1.1))
+    for axis in (logarithmic.xaxis, logarithmic.yaxis):
         axis.set_ticks([0.001, 0.01, 0.1, 1.0], ["0.1%", "1%", "10%", "100%"])
         axis.set_ticks([], minor=True)
-    whole.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-    whole.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"])
+    linear.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
+    linear.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"])
     for colour, result in zip(_COLOURS, results.values(), strict=False):
         score = result.tpr_at_1_fpr
         low, high, mean = (max(value, _LEAST) for value in (score.low, score.high, score.mean))
-        few.errorbar(
+        logarithmic.errorbar(
             FALSE_ALARMS, mean, yerr=[[mean - low], [high - mean]], color=colour, marker="o", markersize=5, capsize=3.5
         )
-    few.set_title("few false alarms, with the 95% interval at 1%", loc="left", color=INK, fontsize=10)
+    logarithmic.set_title("few false alarms, with the 95% interval at 1%", loc="left", color=INK, fontsize=10)
     first = next(iter(results.values()))
     words = {"linkteller": "LinkTeller", "lira": "membership by shadow models (LiRA)"}
     subject = drawable(words.get(first.name, first.name.replace("-", " ")))
-    whole.set_title(subject, loc="left", color=INK, fontsize=10, parse_math=False)
+    linear.set_title(subject, loc="left", color=INK, fontsize=10, parse_math=False)
     style: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": 9, "handlelength": 2.5}
     figure.legend(handles=_legend(results, tightest), loc="outside lower center", ncols=1, **style)
     return figure
@@ -146,15 +146,15 @@ _GAP = 0.25  # of an image, between two
 
 def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
     """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack."""
-    several = {label: result.samples for label, result in results.items() if result.samples is not None}
-    if not several:
+    samples_by_label = {label: result.samples for label, result in results.items() if result.samples is not None}
+    if not samples_by_label:
         return None
-    samples = next(iter(several.values()))
+    samples = next(iter(samples_by_label.values()))
     rows = [("original", samples.original)]
-    for label in sorted(several, key=lambda label: label != PLAIN):
+    for label in sorted(samples_by_label, key=lambda label: label != PLAIN):
         epsilon = results[label].epsilon
         name = label if math.isinf(epsilon) else f"{label}, epsilon {rounded_up(epsilon, 4)}"
-        rows.append((name, several[label].reconstructed))
+        rows.append((name, samples_by_label[label].reconstructed))
     return image_grid(
         samples.classes, rows, "The first of those attacked in each class. The top row is true private data."
     )
@@ -173,11 +173,11 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
         count, height, width = images.shape
         step = width + max(1, round(_GAP * width))
         strip = np.zeros((height, (count - 1) * step + width))  # side by side on a faint frame
-        for place, image in enumerate(np.clip(images, 0.0, 1.0)):
-            strip[:, place * step : place * step + width] = image
+        for index, image in enumerate(np.clip(images, 0.0, 1.0)):
+            strip[:, index * step : index * step + width] = image
         axes.imshow(strip, cmap="gray_r", vmin=0.0, vmax=1.0, interpolation="nearest")
         axes.set_ylabel(drawable(name), rotation=0, ha="right", va="center", color=INK, parse_math=False)
-        axes.set_xticks([step * place + (width - 1) / 2 for place in range(len(classes))], [])
+        axes.set_xticks([step * index + (width - 1) / 2 for index in range(len(classes))], [])
         axes.set_yticks([])
         axes.tick_params(length=0, labelcolor=INK)
         axes.spines[:].set_visible(False)

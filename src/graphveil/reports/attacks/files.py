@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What a plain network is called, which is attacked beside the method.
 PLAIN = "without protection"
-NONE = "None was run. What an adversary can learn is unknown; to find out:"
+NONE_RUN = "None was run. What an adversary can learn is unknown; to find out:"
 _TITLE = "Attacks"
 _HEAD = (
     "attack",
@@ -55,7 +55,7 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     return attacks
 
 
-def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE) -> Section:
+def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE_RUN) -> Section:
     """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one.
 
     Args:

@@ -94,46 +94,52 @@ def attack_run(
         graph = served if original is None else with_public_edges(original, served)
 
     settings = chosen_settings(record.method, record.settings)
-    own = None if shadow is None else load_plain(shadow, root=data_root)
+    shadow_graph = None if shadow is None else load_plain(shadow, root=data_root)
 
     trained = 0
 
-    def another(part: str) -> None:
+    def count_training(part: str) -> None:
         nonlocal trained
         trained += 1
         progress(Progress(trained, 0, f"training number {trained} of {part}"))
 
     def train(graph: Graph, nodes: Split, number: int) -> Any:
-        another(f"{record.method}, for {name}")
-        built = build_method(record.method, settings, len(graph.schema.classes), seed=number)
-        return built.fit(graph, split=nodes, randomness=randomness)
+        count_training(f"{record.method}, for {name}")
+        untrained = build_method(record.method, settings, len(graph.schema.classes), seed=number)
+        return untrained.fit(graph, split=nodes, randomness=randomness)
 
-    common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
+    common: dict[str, Any] = {
+        "nodes": nodes,
+        "shadows": shadows,
+        "seed": seed,
+        "randomness": randomness,
+        "shadow": shadow_graph,
+    }
     progress(Progress(0, 0, f"{name} on {record.method}"))
     results = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
     protected = record.method not in tagged(BASELINE) or truth is not None
     if not protected:
-        results[record.method] = _noted(results[record.method], graph, record.method)
+        results[record.method] = _with_reading_note(results[record.method], graph, record.method)
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
         def open_network(graph: Graph, nodes: Split, number: int) -> Any:
-            another("a plain network")
+            count_training("a plain network")
             return baseline(**model, seed=number).fit(graph, split=nodes, randomness=randomness)
 
         common["noiseless"] = shows_features(method, served)
         plain_network = open_network(graph, split, split_seed)
         progress(Progress(0, 0, f"{name} on a plain network"))
         results[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
-        results[PLAIN] = _noted(results[PLAIN], graph, model["model"])
+        results[PLAIN] = _with_reading_note(results[PLAIN], graph, model["model"])
     return results
 
 
-def _noted(result: AttackResult, graph: Graph, model: str) -> AttackResult:
+def _with_reading_note(result: AttackResult, graph: Graph, model: str) -> AttackResult:
     return replace(result, notes=(*result.notes, open_reading(graph.schema, model)))
 
 
-def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
+def save_results(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
     """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file, PNG and SVG.
 
     Args:
@@ -144,7 +150,7 @@ def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None
     """
 
     def write() -> tuple[Path, ...]:
-        files = _write_found(results, run, name)
+        files = _write_results(results, run, name)
         rewrite_all(run)
         return files
 
@@ -158,19 +164,19 @@ def _or_beside(write: Callable[[], T], results: Results, folder: Path, name: str
     try:
         return write()
     except WriteError as error:
-        whole = folder.absolute()
+        path = folder.absolute()
 
-        def make(path: Path) -> tuple[Path, ...]:
-            with new_folder(path, own=True) as beside:
-                files = _write_found(results, beside, name)
-            return tuple(path / file.name for file in files)
+        def make(target: Path) -> tuple[Path, ...]:
+            with new_folder(target, own=True) as beside:
+                files = _write_results(results, beside, name)
+            return tuple(target / file.name for file in files)
 
         with ExitStack() as stack:
-            output = Output(whole.with_name(f"{whole.name}.attack-{plain_name(name)}"), say, stack)
+            output = Output(path.with_name(f"{path.name}.attack-{plain_name(name)}"), say, stack)
             return output.write_beside(error, make)
 
 
-def _write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
+def _write_results(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(results)
     files = (folder / f"{stem}.json", folder / f"{stem}.png", folder / f"{stem}.svg")
@@ -185,8 +191,8 @@ def _write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
     return files
 
 
-ENDING = ".curator"
-_OTHERS = ("graph.toml", "release.json", "result.json", "agreement.toml")
+CURATOR_ENDING = ".curator"
+_OTHER_FILES = ("graph.toml", "release.json", "result.json", "agreement.toml")
 
 
 def attack_release(
@@ -227,8 +233,8 @@ def curator_folder(release: Path, out: Path | None) -> Path:
     Args:
         out: as asked for; None: beside the release, its name and ENDING.
     """
-    beside = release if release.name not in ("", "..") else release.resolve()
-    folder = beside.with_name(beside.name + ENDING) if out is None else out
+    named = release if release.name not in ("", "..") else release.resolve()
+    folder = named.with_name(named.name + CURATOR_ENDING) if out is None else out
     # Links resolved: a folder that only looks as if it were elsewhere is published all the same.
     if release.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
@@ -236,12 +242,12 @@ def curator_folder(release: Path, out: Path | None) -> Path:
         )
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", where="--out")
-    if any((folder / name).exists() for name in _OTHERS):
+    if any((folder / name).exists() for name in _OTHER_FILES):
         raise InputError(f"{folder} holds other files", where="--out", remedy="name a new folder")
     return folder
 
 
-def keep_for_curator(
+def save_for_curator(
     results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
 ) -> tuple[Path, ...]:
     """Write what was found, and the curator's card, into the curator's folder, or beside it; return the attack's files.
@@ -258,7 +264,7 @@ def keep_for_curator(
         with writing(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked_folder(folder, say):
-            files = _write_found(results, folder, name)
+            files = _write_results(results, folder, name)
             card = release_card(load_plain(release), release, lift=read_lift(release), attacks=read_attacks(folder))
             for file, content in pages(card).items():
                 write_with_mode(folder / file, content)

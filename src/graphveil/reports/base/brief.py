@@ -1,6 +1,6 @@
-"""A guarantee in three lines for a terminal: what is hidden from whom, what is not protected, what that leans on.
+"""A guarantee in three lines for a terminal: what is hidden from whom, what is not protected, what is assumed.
 
-The card tells the whole.  What is left out here is counted and said to be there; what nobody may miss is not left out.
+The card has every detail. Assumptions are only counted here, except those that nobody may miss.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphveil.privacy.statement.unit import RELATIONSHIP_OF_ONE
 from graphveil.reports.base import trust
 from graphveil.runtime.words import count_of
 
-#: code -> the observer in so few words that a unit and its epsilons fit beside it.
+#: code -> a short name of the observer, so that a unit and its epsilons fit on the same line.
 SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "server-and-model": "server and its recipients",
@@ -27,7 +27,7 @@ SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
         "label-holder": "label holder and model users",
     }
 )
-#: code -> a unit whose own text is a line by itself.
+#: code -> a short name of a unit whose own text fills a line.
 SHORT_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "one-edge-entry": "one entry of an undirected edge",
@@ -35,7 +35,7 @@ SHORT_UNITS: Final[Mapping[str, str]] = MappingProxyType(
         "one-person-and-list-at-one-holder": "one person's features, label and own list at one holder",
     }
 )
-#: code -> an assumption that must not be met on the card for the first time: where it fails, there is no guarantee.
+#: code -> an assumption to show before the card: where it fails, there is no guarantee.
 ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
     {
         "asymptotic": "asymptotic, no finite-time guarantee",
@@ -58,61 +58,61 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Brief:
-    """What is hidden from whom, what is not protected, and what both lean on: three lines without their headings."""
+    """The three lines, without their headings."""
 
-    guarantee: str
-    exposed: str
+    guarantee: str  # what is hidden from whom
+    exposed: str  # what is not protected
     assumes: str
 
 
-def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relationship: float | None = None) -> Brief:
+def brief_of(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relationship: float | None = None) -> Brief:
     """Return the three lines.
 
     Args:
-        exposed: as cards list it: what stands before a colon says it in short.
-        card: the file that tells the whole.
+        exposed: the lines of a card; the text before the colon is the short form.
+        card: the file with every detail.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     protected = _claim(guarantee, (guarantee,))
-    # The price of a whole relationship, where the claim has not said it.
+    # The epsilon of a whole relationship, unless the claim states it.
     priced = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections} | {math.inf}
     if guarantee.protects and relationship is not None and relationship not in priced:
         protected += f"; one relationship: {rounded_up(relationship)}"
-    return Brief(protected, open_parts(exposed), f"{assumed(guarantee)} -> {card}")
+    return Brief(protected, open_parts(exposed), f"{assumption_summary(guarantee)} -> {card}")
 
 
-def claim(alike: Sequence[Guarantee]) -> str:
-    """What is hidden from whom and how strongly, of guarantees of one promise: the least and the largest price."""
-    # Marked rows must not lend their prices to what the others promise.
-    holds = [guarantee for guarantee in alike if not guarantee.void] or alike
+def claim(guarantees: Sequence[Guarantee]) -> str:
+    """What is hidden from whom, for guarantees of one promise: with the least and the largest epsilon."""
+    # The epsilons of void guarantees must not appear in what the valid ones promise.
+    holds = [guarantee for guarantee in guarantees if not guarantee.void] or guarantees
     return _claim(holds[0], holds)
 
 
 def open_parts(exposed: Sequence[str]) -> str:
-    """What is not protected, in short: of each line of a card what stands before the colon."""
+    """What is not protected, in short: the text before the colon of each line of a card."""
     heads = (line.partition(":")[0].rstrip(".") for line in exposed)
     return "; ".join(dict.fromkeys(head[:1].lower() + head[1:] for head in heads))
 
 
-def assumed(guarantee: Guarantee) -> str:
-    """How many facts a guarantee leans on, and those that nobody may miss."""
+def assumption_summary(guarantee: Guarantee) -> str:
+    """How many facts a guarantee assumes, and those that nobody may miss."""
     count = len(guarantee.assumes)
     facts = count_of(count, "fact") if count else "nothing more"
     first = "; ".join(ABOVE_ALL[fact.code] for fact in guarantee.assumes if fact.code in ABOVE_ALL)
     return f"{facts}{f' (above all: {first})' if first else ''}"
 
 
-def _claim(guarantee: Guarantee, alike: Sequence[Guarantee]) -> str:
+def _claim(guarantee: Guarantee, guarantees: Sequence[Guarantee]) -> str:
     if guarantee.void:
         return f"NONE, this run protects nobody: {guarantee.void}"
-    # An observer without a short name is told in full: a line too long is better than a wrong one.
+    # An observer without a short name is named in full: a long line is better than a wrong one.
     observers = SHORT_OBSERVERS.get(guarantee.against.code, guarantee.against.text)
     if math.isinf(guarantee.epsilon):
         return f"NONE, {observers} may learn {_unit(guarantee)} exactly (epsilon = inf)"
-    less = "" if guarantee.unit.is_person else "not a person but "
-    deltas = [each.delta for each in alike]
-    slip = f", delta {_prices(deltas)}" if any(deltas) else ""
-    return f"{less}{_priced(alike)}{slip}, against {observers}"
+    prefix = "" if guarantee.unit.is_person else "not a person but "
+    deltas = [guarantee_part.delta for guarantee_part in guarantees]
+    delta = f", delta {_epsilon_range(deltas)}" if any(deltas) else ""
+    return f"{prefix}{_units_with_epsilons(guarantees)}{delta}, against {observers}"
 
 
 def _unit(guarantee: Guarantee) -> str:
@@ -122,21 +122,22 @@ def _unit(guarantee: Guarantee) -> str:
     return SHORT_UNITS.get(unit.code, unit.text)
 
 
-def _priced(alike: Sequence[Guarantee]) -> str:
-    """Return unit and epsilon; of several parts the total too, lest the price of one be taken for that of all."""
-    total = f"epsilon {_prices([guarantee.epsilon for guarantee in alike])}"
-    parts = tuple(zip(*map(trust.parts_of, alike), strict=True))
+def _units_with_epsilons(guarantees: Sequence[Guarantee]) -> str:
+    """Return unit and epsilon; with several parts also the total, so that no part's epsilon is taken for it."""
+    total = f"epsilon {_epsilon_range([guarantee.epsilon for guarantee in guarantees])}"
+    parts = tuple(zip(*map(trust.parts_of, guarantees), strict=True))
     if len(parts) == 1:
-        return f"{_unit(alike[0])}: {total}"
+        return f"{_unit(guarantees[0])}: {total}"
     *first, last = map(_part, parts)
     return f"one person's {', '.join(first)} and {last}: {total} together"
 
 
-def _part(alike: Sequence[Guarantee]) -> str:
-    unit = alike[0].unit
+def _part(guarantees: Sequence[Guarantee]) -> str:
+    unit = guarantees[0].unit
     # ONE in capitals, so that nobody takes it for all connections of a person.
-    return f"{'ONE ' if unit.is_connection else ''}{unit.heading} ({_prices([part.epsilon for part in alike])})"
+    epsilons = _epsilon_range([part.epsilon for part in guarantees])
+    return f"{'ONE ' if unit.is_connection else ''}{unit.heading} ({epsilons})"
 
 
-def _prices(epsilons: Sequence[float]) -> str:
+def _epsilon_range(epsilons: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys((rounded_up(min(epsilons)), rounded_up(max(epsilons)))))

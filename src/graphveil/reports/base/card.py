@@ -21,7 +21,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text
 from graphveil.reports.base.drawing import picture_svg
 from graphveil.reports.base.parties import Parties, State
-from graphveil.reports.base.templating import rendered
+from graphveil.reports.base.templating import render
 
 MARKDOWN, HTML = "card.md", "card.html"
 RESULTS = "Results, and the lift over the free baseline"
@@ -110,7 +110,7 @@ class Card:
 
 def pages(card: Card) -> dict[str, str]:
     """Return the card in both forms, by file name."""
-    return {MARKDOWN: rendered("card.md.j2", card=card), HTML: rendered("card.html.j2", card=card)}
+    return {MARKDOWN: render("card.md.j2", card=card), HTML: render("card.html.j2", card=card)}
 
 
 def write_card(card: Card, folder: Path) -> None:
@@ -149,7 +149,7 @@ def read_as_is(guarantee: Guarantee, what: str) -> str:
     return f"This {what} read {read} as they are: keep all of it with those who may see these."
 
 
-def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
+def protected_section(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
     """Return units, relation, epsilon and delta, who must be trusted, and the assumptions.
 
     Args:
@@ -162,37 +162,37 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
         return Section("What is protected", (nothing, Points((*facts, f"Must be trusted: {trusted}", *assumes))))
     parts = guarantee.parts or (guarantee,)
     # Prices are rounded up everywhere on a card: a reader may quote them as bounds.
-    rows = [Row(_priced(part, part.unit.text)) for part in parts]
+    rows = [Row(_guarantee_cells(part, part.unit.text)) for part in parts]
     if len(parts) > 1:
-        rows.append(Row(_priced(guarantee, f"together: {guarantee.unit.text}"), strong=True))
+        rows.append(Row(_guarantee_cells(guarantee, f"together: {guarantee.unit.text}"), strong=True))
     table = Table(("unit", "neighbours differ by", "epsilon", "delta", "trust model"), tuple(rows))
     lines = (*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against.text}", *assumes)
     return Section("What is protected", (table, Points(lines)))
 
 
-def exposed(lines: tuple[str, ...]) -> Section:
+def exposed_section(lines: tuple[str, ...]) -> Section:
     return Section("What is not protected", (Points(lines),))
 
 
-def pictured(picture: Parties) -> Section:
+def picture_section(picture: Parties) -> Section:
     return Section("Who sees what", (TrustPicture(picture),))
 
 
-def spent(ledger: Ledger) -> Section:
+def spent_section(ledger: Ledger) -> Section:
     if not ledger.spends:
         return Section("What was spent", (Paragraph("Nothing was spent: no noise was added."),))
     head = ("step", "unit", "mechanism", "parameters", "epsilon", "delta")
-    return Section("What was spent", (Table(head, (*spends(ledger), *totals(ledger))),))
+    return Section("What was spent", (Table(head, (*spend_rows(ledger), *total_rows(ledger))),))
 
 
-def spends(ledger: Ledger) -> tuple[Row, ...]:
+def spend_rows(ledger: Ledger) -> tuple[Row, ...]:
     return tuple(
         Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
         for s in ledger.spends
     )
 
 
-def totals(ledger: Ledger) -> tuple[Row, ...]:
+def total_rows(ledger: Ledger) -> tuple[Row, ...]:
     """Return what was spent on each unit."""
     units = {spend.unit: ledger.total(spend.unit) for spend in ledger.spends}
     return tuple(
@@ -201,5 +201,5 @@ def totals(ledger: Ledger) -> tuple[Row, ...]:
     )
 
 
-def _priced(part: Guarantee, unit: str) -> tuple[str, ...]:
+def _guarantee_cells(part: Guarantee, unit: str) -> tuple[str, ...]:
     return (unit, part.relation, rounded_up(part.epsilon), rounded_up(part.delta), part.model)

@@ -113,11 +113,11 @@ def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, .
     epochs = _epochs([history for _, history, _ in runs])
     loss: list[Line] = []
     estimate: list[Line] = []
-    for colour, (whole, history, noisy) in zip(COLOURS, runs, strict=False):
-        run = _short(whole, 24)
+    for colour, (run_name, history, noisy) in zip(COLOURS, runs, strict=False):
+        run = _short(run_name, 24)
         loss += _lines("loss", f"{run}: training", colour, history, epochs)
-        checked = _lines("val_loss", f"{run}: validation", colour, history, epochs)
-        loss += [replace(line, dashed=True) for line in checked]
+        validation = _lines("val_loss", f"{run}: validation", colour, history, epochs)
+        loss += [replace(line, dashed=True) for line in validation]
         name = f"{run}: estimated from noisy labels" if noisy else run
         estimate += _lines("val_estimate", name, colour, history, epochs, scale=100.0)
     return _curves(epochs, loss, estimate, noisy=any(noisy for *_, noisy in runs))
@@ -125,7 +125,7 @@ def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, .
 
 def _epochs(histories: Sequence[History]) -> tuple[int, ...]:
     """Every epoch of any repeat: one axis for all, since they may have stopped at different epochs."""
-    repeats = [rows for history in histories for rows in _trained(history)]
+    repeats = [rows for history in histories for rows in _with_curves(history)]
     return tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
 
 
@@ -135,7 +135,7 @@ def _short(name: str, letters: int) -> str:
     return name if len(name) <= letters else f"{name[:half]}...{name[-half:]}"
 
 
-def _trained(history: History) -> list[Sequence[Row]]:
+def _with_curves(history: History) -> list[Sequence[Row]]:
     return [rows for rows in history if len(rows) > 1]
 
 
@@ -162,7 +162,7 @@ def _lines(
 ) -> tuple[Line, ...]:
     """One line for each repeat that has numbers under `key`, the first bold."""
     lines = []
-    for number, rows in enumerate(_trained(history)):
+    for number, rows in enumerate(_with_curves(history)):
         # A figure that was infinite is stored as a word, see `to_json`.
         by_epoch = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
         values = tuple(scale * by_epoch[e] if math.isfinite(by_epoch.get(e, math.nan)) else None for e in epochs)

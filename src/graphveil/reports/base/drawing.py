@@ -9,12 +9,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from graphveil.reports.base.parties import Arrow, Parties, State
-from graphveil.reports.base.templating import rendered
+from graphveil.reports.base.templating import render
 
 #: In the picture's own units, of which a narrow telephone shows 320 at nearly a pixel each.
 WIDTH, LINE, _TOP, _RAIL = 320, 17, 6, 14
 #: How many letters fit into a line, in the widest of the usual fonts.
-_LETTERS, _BOLD = 43, 36
+_LINE_LETTERS, _BOLD_LETTERS = 43, 36
 _COLOURS: Final = {State.NOISY: "accent", State.PLAIN: "alarm"}
 _DASHES: Final = {State.SHARES: "2 3", State.PUBLIC: "6 3", State.DERIVED: "6 3"}
 
@@ -50,17 +50,15 @@ def picture_svg(picture: Parties, *, live: bool = False) -> Markup:
         live: whether each party and arrow can be focused, as a button with `data-party` or `data-arrow`.
     """
     lines = [picture.line(arrow) for arrow in picture.arrows]
-    boxes, arrows = _placed(picture)
+    boxes, arrows = _layout(picture)
     content: dict[str, Any] = {
         "shapes": sorted([*boxes, *arrows], key=lambda shape: shape.top),
-        "void": wrap(picture.void, _LETTERS),
+        "void": wrap(picture.void, _LINE_LETTERS),
         "desc": lines,
     }
     banner = LINE * len(content["void"]) + 2 * _TOP if content["void"] else 0
     height = boxes[-1].top + boxes[-1].height + banner + 2
-    return Markup(
-        rendered("parties.html.j2", **content, width=WIDTH, line=LINE, height=height, banner=banner, live=live)
-    )
+    return Markup(render("parties.html.j2", **content, width=WIDTH, line=LINE, height=height, banner=banner, live=live))
 
 
 def picture_json(picture: Parties) -> dict[str, Any]:
@@ -68,25 +66,25 @@ def picture_json(picture: Parties) -> dict[str, Any]:
     return {**picture.to_dict(), "svg": str(picture_svg(picture, live=True))}
 
 
-def _placed(picture: Parties) -> tuple[list[Shape], list[Shape]]:
+def _layout(picture: Parties) -> tuple[list[Shape], list[Shape]]:
     """Return boxes and rows from top to bottom; an arrow that passes a party runs beside its box."""
     order = [party.key for party in picture.parties]
     spans = [sorted((order.index(arrow.source), order.index(arrow.target))) for arrow in picture.arrows]
     boxes, tops, y = [], {}, 1
     for number, party in enumerate(picture.parties):
         left = _RAIL if any(first < number < last for first, last in spans) else 1
-        lines = (party.name, *wrap(party.role, _LETTERS + 2))
+        lines = (party.name, *wrap(party.role, _LINE_LETTERS + 2))
         label, colour = f"{party.name}: {party.role}", "accent" if party.trusted else "soft"
         boxes.append(Shape(party.key, label, y, left, lines, 1, colour))
         y += boxes[-1].height
         # Those that pass the next party come last, so that no row is crossed.
-        starting = [(last - first, place) for place, (first, last) in enumerate(spans) if first == number]
-        for span, place in sorted(starting):
-            tops[place] = y
-            y += LINE * sum(map(len, _texts(picture, picture.arrows[place], passing=span > 1))) + 2 * _TOP
+        starting = [(last - first, index) for index, (first, last) in enumerate(spans) if first == number]
+        for span, index in sorted(starting):
+            tops[index] = y
+            y += LINE * sum(map(len, _texts(picture, picture.arrows[index], passing=span > 1))) + 2 * _TOP
     rows = [
-        _row(picture, place, top, boxes[spans[place][1]].top, passing=spans[place][1] - spans[place][0] > 1)
-        for place, top in tops.items()
+        _row(picture, index, top, boxes[spans[index][1]].top, passing=spans[index][1] - spans[index][0] > 1)
+        for index, top in tops.items()
     ]
     return boxes, rows
 
@@ -94,11 +92,11 @@ def _placed(picture: Parties) -> tuple[list[Shape], list[Shape]]:
 def _texts(picture: Parties, arrow: Arrow, *, passing: bool) -> tuple[list[str], list[str]]:
     """Return the lines of what an arrow is and of its price; one that passes a party names both ends."""
     ends = f"{picture.ends(arrow)}: " if passing else ""
-    return wrap(ends + arrow.kind, _BOLD), wrap(picture.price(arrow), _LETTERS)
+    return wrap(ends + arrow.kind, _BOLD_LETTERS), wrap(picture.price(arrow), _LINE_LETTERS)
 
 
-def _row(picture: Parties, place: int, top: int, end: int, *, passing: bool) -> Shape:
-    arrow, order = picture.arrows[place], [party.key for party in picture.parties]
+def _row(picture: Parties, index: int, top: int, end: int, *, passing: bool) -> Shape:
+    arrow, order = picture.arrows[index], [party.key for party in picture.parties]
     words, price = _texts(picture, arrow, passing=passing)
     down = order.index(arrow.source) < order.index(arrow.target)
     bottom = end if passing else top + LINE * (len(words) + len(price)) + 2 * _TOP
@@ -106,6 +104,6 @@ def _row(picture: Parties, place: int, top: int, end: int, *, passing: bool) -> 
     ends = ((bottom - 2, -7),) * (down or arrow.mutual) + ((top + 2, 7),) * (not down or arrow.mutual)
     heads = "".join(f"M{x} {tip}L{x - 4} {tip + back}H{x + 4}Z" for tip, back in ends)
     # Raw data in hands that are trusted are no alarm.
-    colour = "ink" if picture.named(arrow.target).trusted else _COLOURS.get(arrow.state, "soft")
+    colour = "ink" if picture.party_named(arrow.target).trusted else _COLOURS.get(arrow.state, "soft")
     style = colour, f"M{x} {top + 2}V{bottom - 2}", heads, _DASHES.get(arrow.state, "")
-    return Shape(f"arrow-{place + 1}", picture.line(arrow), top, _RAIL + 18, (*words, *price), len(words), *style)
+    return Shape(f"arrow-{index + 1}", picture.line(arrow), top, _RAIL + 18, (*words, *price), len(words), *style)

@@ -63,10 +63,10 @@ def svg(figure: Figure, *, background: str | None = None) -> str:
     """
     buffer = io.StringIO()
     # No date and a fixed salt: equal figures give equal files.
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphveil", "font.family": "sans-serif"}):
         page = {"transparent": True} if background is None else {"facecolor": background}
-        figure.savefig(buffer, format="svg", metadata=nothing, **page)
+        figure.savefig(buffer, format="svg", metadata=no_metadata, **page)
     return buffer.getvalue()
 
 

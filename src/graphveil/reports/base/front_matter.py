@@ -79,7 +79,7 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
         tables: the names of its parquet files, without the ending; hubs show each.
     """
     # The words are the hub's own: it refuses others.
-    size = next((name for most, name in _SIZES if nodes < most), "n>1M")
+    size = next((name for limit, name in _SIZES if nodes < limit), "n>1M")
     return {
         "pretty_name": printable(f"{subject.data}, released by {subject.method}"),
         "task_categories": [TASK],

@@ -70,14 +70,14 @@ class Arrow:
     shown_by: tuple[str, ...] = ()
 
     @classmethod
-    def between(cls, leg: tuple[str, str], kind: str, state: State, learns: str, **facts: Any) -> Arrow:
-        """Return an arrow from the first to the second of `leg`.
+    def between(cls, ends: tuple[str, str], kind: str, state: State, learns: str, **facts: Any) -> Arrow:
+        """Return an arrow from the first to the second of `ends`.
 
         Args:
-            leg: keys of two parties.
+            ends: keys of two parties.
             kind, state, learns, facts: fields of the class.
         """
-        return cls(source=leg[0], target=leg[1], kind=kind, state=state, learns=learns, **facts)
+        return cls(source=ends[0], target=ends[1], kind=kind, state=state, learns=learns, **facts)
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -94,8 +94,8 @@ class Arrow:
         """How it travels, with epsilon, delta and unit where there is noise."""
         if self.epsilon is None:
             return self.state
-        slip = f", delta {rounded_up(self.delta)}" if self.delta else ""
-        return f"{self.state}, epsilon {rounded_up(self.epsilon)}{slip} for {self.unit}"
+        delta = f", delta {rounded_up(self.delta)}" if self.delta else ""
+        return f"{self.state}, epsilon {rounded_up(self.epsilon)}{delta} for {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Parties:
         """Why nothing in the picture holds, or nothing."""
         return "" if self.guarantee.void is None else f"VOID, nobody is protected: {self.guarantee.void}"
 
-    def named(self, key: str) -> Party:
+    def party_named(self, key: str) -> Party:
         return next(party for party in self.parties if party.key == key)
 
     def line(self, arrow: Arrow) -> str:
@@ -146,7 +146,7 @@ class Parties:
 
     def ends(self, arrow: Arrow) -> str:
         """Return who sends an arrow to whom, in words."""
-        source, target = self.named(arrow.source), self.named(arrow.target)
+        source, target = self.party_named(arrow.source), self.party_named(arrow.target)
         return f"{source.name} {'and' if arrow.mutual else 'to'} {target.within}"
 
     def price(self, arrow: Arrow) -> str:
@@ -155,7 +155,7 @@ class Parties:
 
     def learns(self, party: Party) -> str:
         """Return what a party can learn, by all arrows that reach it."""
-        reached = self.reaching(party)
+        reached = self.arrows_to(party)
         sentences = dict.fromkeys(arrow.learns for arrow in reached)
         if len({arrow.unit for arrow in reached if arrow.epsilon is not None}) > 1 and not self.void:
             sentences[f"together: {adversary(self.guarantee)}"] = None
@@ -164,12 +164,12 @@ class Parties:
             text = f"{text.replace(f', where {PRIOR}', '')}; each time, {PRIOR}"
         return party.learns or text or "nothing about anybody else: nothing is sent to it"
 
-    def reaching(self, party: Party) -> tuple[Arrow, ...]:
+    def arrows_to(self, party: Party) -> tuple[Arrow, ...]:
         return tuple(arrow for arrow in self.arrows if party.key in arrow.readers)
 
     def facts(self, item: Party | Arrow) -> dict[str, Any]:
         """Return what a party or an arrow sees, learns and assumes, and what shows it, as JSON types."""
-        arrows = (item,) if isinstance(item, Arrow) else self.reaching(item)
+        arrows = (item,) if isinstance(item, Arrow) else self.arrows_to(item)
         received = [arrow.sees for arrow in arrows]
         sees = "; ".join(received if isinstance(item, Arrow) else [item.holds, *received])
         learns = item.learns if isinstance(item, Arrow) else self.learns(item)
@@ -217,7 +217,7 @@ def parties_of(
     """
     entry, states = METHODS.get(method), _states(guarantee, method, settings)
     # A network on a release promises nothing itself: the method that published added the noise.
-    promises = entry is not None and entry.trust != "none" and (RELEASE in entry.tags or not _published(guarantee))
+    promises = entry is not None and entry.trust != "none" and (RELEASE in entry.tags or not _is_release(guarantee))
     sketch = _Sketch(guarantee, states, method if promises else "", tuple(private), release)
     people, middle, readers = _people(guarantee)
     first, second = (people.key, middle.key), (middle.key, readers.key)
@@ -260,7 +260,7 @@ _EVERYTHING: Final = "everything: it holds the raw data"
 _AFTERWARDS, _STARTS = "tests/methods/conformance.py", "docs/explanation/pretraining.md"
 
 
-def _published(guarantee: Guarantee) -> bool:
+def _is_release(guarantee: Guarantee) -> bool:
     return guarantee.against == RELEASE_READERS
 
 
@@ -275,7 +275,7 @@ def _people(guarantee: Guarantee) -> tuple[Party, Party, Party]:
             collector,
             Party("readers", "Everybody it shares with", "reports, model, predictions", trusted=False),
         )
-    published = _published(guarantee)
+    published = _is_release(guarantee)
     if guarantee.unprotected and not published:
         people = Party("people", "The people", "their data are with whoever trains")
         trainer = Party("curator", "Whoever trains", "holds the raw data, and adds no noise", learns=_EVERYTHING)
@@ -310,31 +310,31 @@ class _Sketch:
     @property
     def trained(self) -> bool:
         """Whether data leave as a model alone, neither as reports nor as a graph."""
-        return self.guarantee.model == "central" and not _published(self.guarantee)
+        return self.guarantee.model == "central" and not _is_release(self.guarantee)
 
-    def arrows(self, leg: tuple[str, str]) -> tuple[Arrow, ...]:
+    def arrows(self, ends: tuple[str, str]) -> tuple[Arrow, ...]:
         """Return an arrow for each part that is protected, and for what is not."""
-        noisy = [self._noisy(leg, part) for part in parts_of(self.guarantee) if math.isfinite(part.epsilon)]
+        noisy = [self._noisy(ends, part) for part in parts_of(self.guarantee) if math.isfinite(part.epsilon)]
         if noisy and self.guarantee.assumption("joint-privacy"):
             own = replace(noisy[0], target="people", kind="to each person their own prediction")
             noisy.append(replace(own, learns=f"about anybody else: {own.learns}"))
         plain = [aspect for aspect in self.used if self.states[aspect] == "no"]
         public = self.guarantee.assumption("private-nodes-public")
-        return (*noisy, *([self._plain(leg, plain)] if plain else []), *([_public(leg, public)] if public else []))
+        return (*noisy, *([self._plain(ends, plain)] if plain else []), *([_public(ends, public)] if public else []))
 
-    def _noisy(self, leg: tuple[str, str], part: Guarantee) -> Arrow:
+    def _noisy(self, ends: tuple[str, str], part: Guarantee) -> Arrow:
         aspects = [aspect for aspect in self.used if part.unit.covers & _COVERS[aspect]]
         audit = f"graphveil audit {self.method}" if self.method else ""
         evidence = (audit, *self._attacks(aspects, noisy=True), *backing_of(part.unit.code))
-        return noisy_arrow(self.guarantee, leg, self._kind(aspects or [part.unit.text]), part, shown_by=evidence)
+        return noisy_arrow(self.guarantee, ends, self._kind(aspects or [part.unit.text]), part, shown_by=evidence)
 
-    def _plain(self, leg: tuple[str, str], aspects: Sequence[str]) -> Arrow:
+    def _plain(self, ends: tuple[str, str], aspects: Sequence[str]) -> Arrow:
         facts = tuple(f for f in self.guarantee.assumes if any(f.code in _OPEN[aspect] for aspect in aspects))
         private = ", ".join(aspect for aspect in aspects if aspect in self.private)
         learns = f"{', '.join(aspects)}: {'possibly ' * self.trained}everything, since no epsilon covers them"
         learns += f", although the data declare them private ({private})" if private else ""
         evidence = (*self._attacks(aspects), *backing_of(*(fact.code for fact in facts)))
-        return Arrow.between(leg, self._kind(aspects), State.PLAIN, learns, assumes=facts, shown_by=evidence)
+        return Arrow.between(ends, self._kind(aspects), State.PLAIN, learns, assumes=facts, shown_by=evidence)
 
     def _kind(self, names: Sequence[str]) -> str:
         return f"{'model and predictions, made of ' * self.trained}{', '.join(names)}"
@@ -347,24 +347,24 @@ class _Sketch:
             names["labels"] = "averaging-labels"
         if self.guarantee.assumption("joint-privacy"):  # nobody sees anybody else's answers
             names["features"] = names["labels"]
-        truth = " --truth DATA" if _published(self.guarantee) and not self.method else ""
+        truth = " --truth DATA" if _is_release(self.guarantee) and not self.method else ""
         return tuple(f"graphveil attack RUN --attack {names[aspect]}{truth}" for aspect in aspects if aspect in names)
 
 
-def _public(leg: tuple[str, str], fact: Assumption) -> Arrow:
+def _public(ends: tuple[str, str], fact: Assumption) -> Arrow:
     learns = "which nodes there are, which may have private edges, and all public edges"
     evidence = backing_of(fact.code)
-    return Arrow.between(leg, "nodes and public edges", State.PUBLIC, learns, assumes=(fact,), shown_by=evidence)
+    return Arrow.between(ends, "nodes and public edges", State.PUBLIC, learns, assumes=(fact,), shown_by=evidence)
 
 
 def noisy_arrow(
-    guarantee: Guarantee, leg: tuple[str, str], kind: str, part: Guarantee, *, shown_by: Sequence[str]
+    guarantee: Guarantee, ends: tuple[str, str], kind: str, part: Guarantee, *, shown_by: Sequence[str]
 ) -> Arrow:
     """Return the arrow of what a part of a guarantee protects, which is void where the whole is."""
     unit, epsilon, delta = part.unit.text, part.epsilon, part.delta
     learns = guesses_about(unit, epsilon, delta) if guarantee.void is None else f"anything: VOID, {guarantee.void}"
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit}
-    return Arrow.between(leg, kind, State.NOISY, learns, assumes=part.assumes, shown_by=tuple(shown_by), **price)
+    return Arrow.between(ends, kind, State.NOISY, learns, assumes=part.assumes, shown_by=tuple(shown_by), **price)
 
 
 def backing_of(*codes: str) -> tuple[str, ...]:

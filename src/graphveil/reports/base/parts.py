@@ -49,8 +49,8 @@ def whole_run(folder: Path) -> Path:
     """Return the run that a public part stands in: what it alone would spend or learn, the rest would contradict. Any
     other folder is returned as it is.
     """
-    around = folder.resolve().parent
-    return around if folder.resolve() == around / PUBLIC and (around / RESULT).is_file() else folder
+    parent = folder.resolve().parent
+    return parent if folder.resolve() == parent / PUBLIC and (parent / RESULT).is_file() else folder
 
 
 def is_public_part(folder: Path) -> bool:
@@ -128,8 +128,8 @@ def save_public_model(model: Estimator, public: Path) -> None:
         public: the folder that may be handed on.
     """
     # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
-    with partial_folder(public / MODEL) as beside:
-        kind, facts, tensors = read_method(model.save(beside))
+    with partial_folder(public / MODEL) as temporary:
+        kind, facts, tensors = read_method(model.save(temporary))
     public_facts = {**facts, "history": []} if "history" in facts else facts
     model.keep(save_method(public, kind, public_facts, tensors, mode=0o666))
 
@@ -137,13 +137,13 @@ def save_public_model(model: Estimator, public: Path) -> None:
 def link_public_files(run: Path) -> None:
     """Link the model and the ledger of the public part beside the maker's own files, where the system has links."""
     for name in _LINKED:
-        place = run / name
-        if place.is_symlink():
+        link = run / name
+        if link.is_symlink():
             continue
         # Removed and not followed: writing through a link would write into the public part.
-        place.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
         try:
-            place.symlink_to(Path(PUBLIC) / name)
+            link.symlink_to(Path(PUBLIC) / name)
         except OSError:
             return
 

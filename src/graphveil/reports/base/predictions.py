@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphveil.methods.links.privacy import LinkPrivacy
     from graphveil.methods.release.privacy import ReleasePrivacy
 
-_KNOWN = "for people who have reported predicting costs nothing more"
+_FREE_FOR_REPORTERS = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")
 #: Said where a node has several labels.
 SEVERAL = "each node is listed under its likeliest label; all labels with p above 0.5 (--out) are what F1 counts"
@@ -150,7 +150,7 @@ def cost(
     if privacy.epsilon_x == math.inf:
         return "another graph than that of the run is read as it is, its private parts too: NOT protected"
     price = rounded_up(privacy.epsilon_x or 0.0)
-    return f"{_KNOWN}; new people send one feature report at epsilon {price}, which is kept"
+    return f"{_FREE_FOR_REPORTERS}; new people send one feature report at epsilon {price}, which is kept"
 
 
 def paid(spends: Sequence[Spend]) -> str:
@@ -170,30 +170,30 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if not privacy.queries:
         return f"{cached}; the run has no budget for another graph (queries = 0)"
     price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
-    most = "once" if privacy.queries == 1 else f"{privacy.queries} times"
-    again = "who was asked about before gets the same answer, whatever has changed"
-    return f"{cached}; the edges of another graph are read at {price}, {most} at most; {again}"
+    limit = "once" if privacy.queries == 1 else f"{privacy.queries} times"
+    repeated = "who was asked about before gets the same answer, whatever has changed"
+    return f"{cached}; the edges of another graph are read at {price}, {limit} at most; {repeated}"
 
 
 def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, newcomers: bool) -> str:
     if not newcomers:
         return "predicting costs nothing more; this model knows only the people who reported for the run"
-    sent, bare = [], []
+    noisy, open_parts = [], []
     if privacy.epsilon_x == math.inf:
-        bare.append("features")
+        open_parts.append("features")
     else:
-        sent.append(f"one feature report at epsilon {rounded_up(privacy.epsilon_x or 0.0)}")
+        noisy.append(f"one feature report at epsilon {rounded_up(privacy.epsilon_x or 0.0)}")
     if links.public:
-        bare.append("connections")
+        open_parts.append("connections")
     else:
         price = f"epsilon {rounded_up(links.epsilon_a)} a bit"
         if links.relationship_epsilon != links.epsilon_a:
             price += f", {rounded_up(links.relationship_epsilon)} a relationship"
-        sent.append(f"one neighbour list at {price}")
-    if not sent:
+        noisy.append(f"one neighbour list at {price}")
+    if not noisy:
         return "on another graph than that of the run, features and connections are sent as they are: NOT protected"
-    open_part = f", and {bare[0]} as they are, NOT protected" if bare else ""
-    return f"{_KNOWN}; new people send {' and '.join(sent)}{open_part}; the run keeps the answer"
+    exception = f", and {open_parts[0]} as they are, NOT protected" if open_parts else ""
+    return f"{_FREE_FOR_REPORTERS}; new people send {' and '.join(noisy)}{exception}; the run keeps the answer"
 
 
 def summary(
@@ -209,12 +209,12 @@ def summary(
     """
     if guarantee.void is not None:
         note = f"VOID, no epsilon holds: {guarantee.void}; without that: {note}"
-    counted = table["prediction"].value_counts(sort=True)
+    counts = table["prediction"].value_counts(sort=True)
     answer: dict[str, Any] = {
         "run": run,
         "data": data,
         "nodes": len(table),
-        "predicted": dict(counted.iter_rows()),
+        "predicted": dict(counts.iter_rows()),
         "note": note,
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),

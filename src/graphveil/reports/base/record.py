@@ -172,9 +172,9 @@ class RunRecord:
 
 def _scores(content: Mapping[str, Any]) -> Scores:
     """Return the scores of a stored record; raises KeyError, TypeError or ValueError for anything else."""
-    for best, among in (("best_control", "controls"), ("best_rival", "rivals")):
-        if content[best] is not None and content[best] not in content[among]:
-            raise ValueError(f"{best} is none of the {among}")
+    for best, names in (("best_control", "controls"), ("best_rival", "rivals")):
+        if content[best] is not None and content[best] not in content[names]:
+            raise ValueError(f"{best} is none of the {names}")
     ceiling, lift = (None if content[key] is None else interval_from_dict(content[key]) for key in ("ceiling", "lift"))
     return Scores(
         accuracy=interval_from_dict(content["accuracy"]),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def rendered(template: str, **content: object) -> str:
+def render(template: str, **content: object) -> str:
     """Return one of our templates in `reports/templates`, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
 
     Args:
@@ -91,7 +91,7 @@ VENDOR: Final = _ROOM / "vendor"
 _CHARTS: Final = VENDOR / "uPlot.iife.min.js"
 _CHART_STYLE: Final = VENDOR / "uPlot.min.css"
 _GRAPHS: Final = VENDOR / "cytoscape.min.js"
-_OWN: Final = _ROOM / "templates" / "report.js"
+_PAGE_SCRIPT: Final = _ROOM / "templates" / "report.js"
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Scripts:
 
 def page_scripts(*, graph: bool = False) -> Scripts:
     """Return the chart library, for a picture of a graph a far larger one, then our own script."""
-    files = (_CHARTS, *((_GRAPHS,) if graph else ()), _OWN)
+    files = (_CHARTS, *((_GRAPHS,) if graph else ()), _PAGE_SCRIPT)
     return Scripts(tuple(_text(file) for file in files), _text(_CHART_STYLE))
 
 

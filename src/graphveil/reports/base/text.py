@@ -64,7 +64,7 @@ def is_price(name: str) -> bool:
     return bool({"epsilon", "delta"} & set(name.split("_")))
 
 
-def named(name: str, value: object) -> str:
+def setting_text(name: str, value: object) -> str:
     """The value of a setting as :func:`value_text`, an epsilon or delta rounded up.
 
     Args:
@@ -86,9 +86,9 @@ def value_text(value: object) -> str:
 
 def settings(values: Mapping[str, object]) -> str:
     """Settings on one line: ``epochs = 100, model = sage; not set: hops``."""
-    chosen = ", ".join(f"{key} = {named(key, value)}" for key, value in values.items() if value is not None)
+    listed = ", ".join(f"{key} = {setting_text(key, value)}" for key, value in values.items() if value is not None)
     unset = ", ".join(key for key, value in values.items() if value is None)
-    return "; ".join(part for part in (chosen, f"not set: {unset}" if unset else "") if part) or "none"
+    return "; ".join(part for part in (listed, f"not set: {unset}" if unset else "") if part) or "none"
 
 
 def markdown(value: object) -> str:

@@ -1,7 +1,7 @@
-"""What an epsilon is of: who is trusted, what is protected, and which epsilons may stand beside each other.
+"""What an epsilon refers to: who is trusted, what is protected, and which epsilons may be compared.
 
-Two epsilons say something about each other only where the same people are trusted, and unit, relation and observers
-are the same. Such runs have one :class:`Promise`; everything else is kept apart.
+Two epsilons are comparable only where the same people are trusted, and unit, relation and observers are the same. Such
+runs have one :class:`Promise`; all other runs are shown in separate groups.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ LEGEND: Final = (
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that an epsilon of its own protects: what may change, by "replace" or "add/remove"."""
+    """What one epsilon protects."""
 
     unit: ProtectedUnit
-    relation: str
+    relation: str  # how it may change: "replace" or "add/remove"
 
     @property
     def short(self) -> str:
@@ -55,15 +55,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Promise:
-    """What runs must share for epsilons to be comparable; no parts and nobody against where nothing is protected."""
+    """What runs must share for their epsilons to be comparable."""
 
-    trust: str
-    parts: tuple[Part, ...]
-    against: Observer | None
+    trust: str  # a key of HEADS
+    parts: tuple[Part, ...]  # none where nothing is protected
+    against: Observer | None  # None where nothing is protected
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Promise:
-        """What a run promises; whether something voids it is said elsewhere."""
+        """What a run promises, whether or not the guarantee is void."""
         if math.isinf(guarantee.epsilon):
             return cls("none", (), None)
         parts = tuple(Part(part.unit, part.relation) for part in parts_of(guarantee))
@@ -93,7 +93,7 @@ class Promise:
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
-    """The smallest parts of a guarantee, those of one unit and change added up; the guarantee itself if it has none."""
+    """The smallest parts of a guarantee, composed by unit and relation; the guarantee itself if it has no parts."""
     parts: dict[Part, list[Guarantee]] = {}
     for part in _leaves(guarantee):
         parts.setdefault(Part(part.unit, part.relation), []).append(part)
@@ -101,17 +101,16 @@ def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
 
 
 def _leaves(guarantee: Guarantee) -> tuple[Guarantee, ...]:
-    """What a guarantee was composed of in the end: of features and label, and these with a relationship."""
+    """The parts of a guarantee that have no parts themselves."""
     return tuple(leaf for part in guarantee.parts for leaf in _leaves(part)) or (guarantee,)
 
 
 def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str, Any]) -> dict[str, str]:
-    """For each of ASPECTS: "yes" (protected), "partly", "no" (used as it is) or "unused" (not even read). A whole
-    person is protected where it makes no difference whether somebody takes part at all.
+    """For each of ASPECTS: "yes" (protected), "partly", "no" (used as it is) or "unused" (not even read).
 
     Args:
-        reads: what of a person the method reads.
-        settings: features that are not collected have epsilon_x None.
+        reads: the aspects that the method reads.
+        settings: epsilon_x is None where features are not collected.
     """
     promise = Promise.of(guarantee)
     states = dict.fromkeys(ASPECTS, "no")
@@ -131,10 +130,10 @@ def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str
 
 
 def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[str, Any], ...]:
-    """What a guarantee implies for other units, as method and accountant compute it: unit, epsilon, delta, why.
+    """What a guarantee implies for other units, by the method and the accountant: unit, epsilon, delta, why.
 
     Args:
-        relationship: what the method says that one relationship costs, or None.
+        relationship: the epsilon of one relationship by the method's own accounting, or None.
     """
     prices = []
     for part in parts_of(guarantee):
@@ -166,7 +165,7 @@ def _conversion(unit: str, epsilon: float, delta: float, why: str) -> dict[str, 
 
 
 def conversion_text(price: Mapping[str, Any]) -> str:
-    """``one relationship: 2.83``; where no epsilon is left, that nothing is promised."""
+    """``one relationship: 2.83``, or that nothing is promised, for an infinite epsilon."""
     return f"{price['unit']}: {price_text(price)}"
 
 
@@ -177,12 +176,12 @@ def price_text(price: Mapping[str, Any]) -> str:
     return rounded_up(price["epsilon"]) + (f" (delta {rounded_up(price['delta'], 2)})" if price["delta"] else "")
 
 
-def collections(ledger: Ledger, promise: Promise) -> str:
+def collection_count(ledger: Ledger, promise: Promise) -> str:
     """How often private data are read for one run, in words.
 
     Args:
         ledger: its parameters say how often the run published or trained.
-        promise: tells who collects.
+        promise: says who collects.
     """
     if promise.trust == "none":
         return "as often as one likes"
@@ -194,7 +193,7 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     if promise.trust == "release":
         return "one release"
     if promise.trust != "central":
-        # One row for each time that everybody was asked for a part.
+        # One spend for each report of everybody.
         most = max(Counter(spend.unit for spend in ledger.spends).values(), default=1)
         return "one report a person" if most == 1 else f"up to {most} reports a person"
     once = f"about {number(trials)} trainings" if trials else "one training"
@@ -203,14 +202,16 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     return once if not predictions else f"{once}, {count_of(predictions, 'more prediction')}"
 
 
-def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened: Sequence[Sequence[str]]) -> list[str]:
+def comparability(
+    promises: Sequence[Promise], epsilons: Sequence[float], open_aspects: Sequence[Sequence[str]]
+) -> list[str]:
     """Which epsilons may be compared and which may not, in sentences; groups are called A, B, ... in order.
 
     Args:
         epsilons: one of each group, for the example.
-        opened: what each group leaves unprotected.
+        open_aspects: the unprotected aspects of each group.
     """
-    protected = [place for place, promise in enumerate(promises) if promise.parts]
+    protected = [group for group, promise in enumerate(promises) if promise.parts]
     if not protected:
         return []
     sentences = [
@@ -218,16 +219,16 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
         "unit under the same change from the same observers."
     ]
     pair = next(
-        (pair for pair in itertools.combinations(protected, 2) if _apart(promises[pair[0]], promises[pair[1]])),
+        (pair for pair in itertools.combinations(protected, 2) if _unrelated(promises[pair[0]], promises[pair[1]])),
         next(itertools.combinations(protected, 2), None),
     )
     if pair is not None:
-        left, right = sorted(pair, key=lambda place: -len(opened[place]))
+        left, right = sorted(pair, key=lambda group: -len(open_aspects[group]))
         price = rounded_up(epsilons[left])
         sentences.append(
             f"Across groups no epsilon is larger or smaller than another. {letter(left)}'s {price}, for "
-            f"{_promised(promises[left], opened[left])}, is neither a weaker nor a stronger promise than {price} would "
-            f"be in {letter(right)}, for {_promised(promises[right], opened[right])}: "
+            f"{_described(promises[left], open_aspects[left])}, is neither a weaker nor a stronger promise than "
+            f"{price} would be in {letter(right)}, for {_described(promises[right], open_aspects[right])}: "
             f"{_differences(promises[left], promises[right])}."
         )
     for left, right in itertools.combinations(protected, 2):
@@ -235,7 +236,7 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
         shared = [part.short for part in first.parts if part in second.parts]
         if shared and (first.trust, first.against) == (second.trust, second.against):
             sentences.append(
-                f"{letter(left)} and {letter(right)} both protect {_and(shared)}: what that alone costs may be "
+                f"{letter(left)} and {letter(right)} both protect {_enumerated(shared)}: what that alone costs may be "
                 "compared between them."
             )
         if _counts_entries(first, second) or _counts_entries(second, first):
@@ -247,24 +248,24 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     return sentences
 
 
-def _promised(promise: Promise, opened: Sequence[str]) -> str:
-    return promise.unit + (f" with {_and(opened)} unprotected" if opened else "")
+def _described(promise: Promise, open_aspects: Sequence[str]) -> str:
+    return promise.unit + (f" with {_enumerated(open_aspects)} unprotected" if open_aspects else "")
 
 
 def _counts_entries(first: Promise, second: Promise) -> bool:
-    """Whether the first promise is for single entries of the undirected edges that the second is for."""
+    """Whether the first promise is for single entries of undirected edges, and the second for whole edges."""
     same = (first.trust, first.against) == (second.trust, second.against)
     # Only this pair of units has a conversion by the method's own accounting.
     units = [tuple(part.unit for part in promise.parts) for promise in (first, second)]
     return same and units == [(EDGE_ENTRY,), (UNDIRECTED_EDGE,)]
 
 
-def letter(place: int) -> str:
-    """The name of a group by its place: A, B, ..., Z, group 27."""
-    return chr(ord("A") + place) if place < 26 else f"group {place + 1}"
+def letter(index: int) -> str:
+    """The name of a group by its index: A, B, ..., Z, group 27."""
+    return chr(ord("A") + index) if index < 26 else f"group {index + 1}"
 
 
-def _apart(first: Promise, second: Promise) -> bool:
+def _unrelated(first: Promise, second: Promise) -> bool:
     return first.trust != second.trust and not set(first.parts) & set(second.parts)
 
 
@@ -278,8 +279,8 @@ def _differences(first: Promise, second: Promise) -> str:
         why.append("another change")
     if first.against != second.against:
         why.append("other observers")
-    return _and(why)
+    return _enumerated(why)
 
 
-def _and(words: Sequence[str]) -> str:
+def _enumerated(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -71,26 +71,26 @@ _AS_WELL = {
 }
 
 
-def measured(score: Interval) -> bool:
+def has_interval(score: Interval) -> bool:
     """Whether there is an interval at all: a hand-made or degenerate score has none."""
     return score.low < score.high
 
 
 def interval(score: Interval) -> str:
     """The 95% interval in per cent; that it is exact; a dash when there is none."""
-    return f"{percent(score.low)} to {percent(score.high)}" if measured(score) else _without(score)
+    return f"{percent(score.low)} to {percent(score.high)}" if has_interval(score) else _without(score)
 
 
 def lift_interval(lift: Interval) -> str:
     """The 95% interval of a lift in signed points; that it is exact; a dash when there is none."""
-    return f"{points(lift.low)} to {points(lift.high)}" if measured(lift) else _without(lift)
+    return f"{points(lift.low)} to {points(lift.high)}" if has_interval(lift) else _without(lift)
 
 
 def _without(score: Interval) -> str:
     return "exact" if score.kind == "exact" else "-"
 
 
-def found_by(score: Interval) -> str:
+def interval_basis(score: Interval) -> str:
     """What an interval is over: the test nodes of one run, runs, or the wider of both."""
     several = len(score.runs) > 1
     if score.kind in ("t", ""):
@@ -100,13 +100,20 @@ def found_by(score: Interval) -> str:
     return f"{name}over the test nodes of one run{wider}"
 
 
-def figure(record: RunRecord) -> tuple[str, str]:
-    """What the scores of a run are called, and what they say of the test nodes: an F1 with several labels a node."""
+def score_name(record: RunRecord) -> str:
+    """The name of a run's scores: an F1 where nodes have several labels."""
     if SEVERAL in record.notes:
-        return "micro F1", "micro-averaged F1 on the test nodes"
+        return "micro F1"
+    return "estimated accuracy" if ESTIMATED in record.notes else "accuracy"
+
+
+def score_sentence(record: RunRecord) -> str:
+    """The name of a run's scores, and on which labels they were measured."""
+    if SEVERAL in record.notes:
+        return "micro-averaged F1 on the test nodes"
     if ESTIMATED in record.notes:
-        return "estimated accuracy", "accuracy, estimated from randomized labels held out"
-    return "accuracy", "accuracy on the test nodes"
+        return "accuracy, estimated from randomized labels held out"
+    return "accuracy on the test nodes"
 
 
 def split_of(record: RunRecord) -> str:
@@ -178,14 +185,14 @@ def free_lift(record: RunRecord) -> str:
     return f"Lift over the free baseline, {best}: {line}"
 
 
-def on_release(record: RunRecord) -> bool:
+def is_on_release(record: RunRecord) -> bool:
     """Whether a run was trained on a graph that had been published before."""
     return record.privacy.guarantee.against == RELEASE_READERS and record.method not in tagged(RELEASE)
 
 
 def measured_with(record: RunRecord) -> str:
     """What the scores of a run were measured on, and so whether they may be handed on."""
-    if on_release(record):
+    if is_on_release(record):
         return "Measured on what the release holds, and covered by its guarantee."
     if ESTIMATED in record.notes:
         return "Estimated from randomized labels of people, and covered by the guarantee: no true label is known."
@@ -201,14 +208,14 @@ def meaning(facts: Mapping[str, Any]) -> dict[str, str]:
     return {"lift_sentence": lift_sentence(record), "measured_with": measured_with(record)}
 
 
-def holds(record: RunRecord) -> str:
+def private_content(record: RunRecord) -> str:
     """What in the maker's own copy of a run keeps it from being handed on."""
     if ESTIMATED in record.notes:
         return "estimates from people's randomized labels, and paths of this machine"
     return "what was measured on true data"
 
 
-def noisy_labels(guarantee: Guarantee) -> bool:
+def has_noisy_labels(guarantee: Guarantee) -> bool:
     """Whether a model was trained and chosen on labels that had been randomized."""
     randomized = guarantee.model == "local" or guarantee.against == RELEASE_READERS
     return randomized and any(
@@ -216,7 +223,7 @@ def noisy_labels(guarantee: Guarantee) -> bool:
     )
 
 
-def protected(guarantee: Guarantee, relationship: float | None = None) -> tuple[str, ...]:
+def protected_lines(guarantee: Guarantee, relationship: float | None = None) -> tuple[str, ...]:
     """What is protected, at which price and against whom, a line each.
 
     Args:
@@ -239,7 +246,7 @@ def connections(relationship: float | None) -> tuple[str, ...]:
     return () if relationship is None or relationship == math.inf else (relationship_line(relationship),)
 
 
-def trusted(guarantee: Guarantee) -> str:
+def trusted_parties(guarantee: Guarantee) -> str:
     """Who must be trusted, and with what."""
     if guarantee.unprotected:
         return "everybody who sees the data or the model: nothing is protected."
@@ -368,8 +375,8 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     covered = {words.get(aspect, aspect) for unit in units for aspect in unit.covers}
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
-        whole = guarantee.unit != NODE_WITHOUT_EDGES
-        used = "Features, labels and connections: all" if whole else "Features and labels: both"
+        reads_edges = guarantee.unit != NODE_WITHOUT_EDGES
+        used = "Features, labels and connections: all" if reads_edges else "Features and labels: both"
         return (*lines, f"{used} are used as they are.")
     if guarantee.against == RELEASE_READERS:
         return (*lines, *_open_in_release(guarantee, covered))

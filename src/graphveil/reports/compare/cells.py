@@ -72,10 +72,10 @@ class Comparison:
 
     def cells(self) -> Iterator[Cell]:
         for method, fixed in self.methods.items():
-            own = self.takes[method]
-            for values in itertools.product(*(self.axes[axis] for axis in own)):
+            axes = self.takes[method]
+            for values in itertools.product(*(self.axes[axis] for axis in axes)):
                 for seed in self.seeds:
-                    yield Cell(method, {**dict(zip(own, values, strict=True)), **fixed}, seed)
+                    yield Cell(method, {**dict(zip(axes, values, strict=True)), **fixed}, seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that must be the same for a folder to be taken up again."""
@@ -83,7 +83,7 @@ class Comparison:
             "data": self.data,
             "methods": {method: dict(fixed) for method, fixed in self.methods.items()},
             "axes": {axis: list(values) for axis, values in self.axes.items()},
-            "takes": {method: list(own) for method, own in self.takes.items()},
+            "takes": {method: list(axes_of_method) for method, axes_of_method in self.takes.items()},
             "seeds": list(self.seeds),
             "options": dict(self.options),
         }
@@ -138,10 +138,10 @@ def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> 
         name: of the file that recognizes the graph.
     """
     file = folder.path / name
-    before = read_text(file) if file.exists() else None
-    key = secrets.token_hex(32) if before is None else before[:64]
+    stored = read_text(file) if file.exists() else None
+    key = secrets.token_hex(32) if stored is None else stored[:64]
     line = f"{key} {fingerprint(graph, key.encode()[:64])}\n"
-    if before not in (None, line):
+    if stored not in (None, line):
         raise UsedPathError(
             f"{folder.path} holds runs on another {graph.schema.name}: the graph has changed since it began",
             where="--out",
@@ -150,7 +150,7 @@ def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> 
     folder.keep(name, line)
 
 
-def forget_graph(folder: Output) -> None:
+def remove_fingerprint(folder: Output) -> None:
     """Take the fingerprint of the graph away: a comparison that is finished may be shown to others."""
     (folder.path / GRAPH_FILE).unlink(missing_ok=True)
 
@@ -166,11 +166,11 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
     """
     cells = list(comparison.cells())
     records = []
-    for place, cell in enumerate(cells, start=1):
+    for number, cell in enumerate(cells, start=1):
         name = f"cells/{cell.file}"
         finished = (folder.path / name).exists()
         if not finished:
-            record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
+            record = run(cell, f"cell {number} of {len(cells)}, {cell.method}")
             # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
             folder.keep(name, seal({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(folder.path / name, cell))
@@ -179,7 +179,7 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
     return records
 
 
-def experimenter(
+def cell_runner(
     graph: Graph,
     *,
     noise: Callable[[int], Randomness],
@@ -198,7 +198,7 @@ def experimenter(
     """
     from graphveil.methods.runs import experiment
 
-    def run(cell: Cell, place: str) -> RunRecord:
+    def run(cell: Cell, label: str) -> RunRecord:
         result = experiment.run(
             cell.method,
             graph,
@@ -209,7 +209,7 @@ def experimenter(
             randomness=noise(cell.seed),
             device=device,
             split=split,
-            progress=lambda event: progress(event.named(f"{place}: {event.stage}", event.epsilon)),
+            progress=lambda event: progress(event.named(f"{label}: {event.stage}", event.epsilon)),
         )
         return RunRecord.from_result(result, options={"seed": cell.seed, "split": split})
 

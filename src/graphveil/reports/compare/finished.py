@@ -11,9 +11,9 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import PLAIN, read_attacks
-from graphveil.reports.attacks.run import ENDING
+from graphveil.reports.attacks.run import CURATOR_ENDING
 from graphveil.reports.base.record import difference, interval_from_dict
-from graphveil.reports.compare.rows import Attacked, Row, facts, row_of
+from graphveil.reports.compare.rows import AttackScores, Row, facts, row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.reports.federation.card import check_party, open_lines
 from graphveil.reports.federation.party import OUTCOME
@@ -24,20 +24,20 @@ _AGREEMENT = "agreement.toml"
 _FEDERATED = "vfgnn"
 
 
-def finished(folders: Sequence[Path]) -> Sheet:
+def finished_sheet(folders: Sequence[Path]) -> Sheet:
     """What lies in the folders, side by side; InputError where one is named twice; else as `read_finished`."""
-    places = [folder.resolve() for folder in folders]
-    twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
-    if twice is not None:
-        raise InputError(f"{twice} is named twice")
-    read = [read_finished(folder) for folder in folders]
-    rows = tuple(row for row, _ in read)
+    resolved = [folder.resolve() for folder in folders]
+    repeated = next((folder for folder, path in zip(folders, resolved, strict=True) if resolved.count(path) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{repeated} is named twice")
+    results = [read_finished(folder) for folder in folders]
+    rows = tuple(row for row, _ in results)
     data = list(dict.fromkeys(row.data for row in rows))
     notes = []
     if len(data) > 1:
         notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
     # Scores on other test nodes may differ for that reason alone.
-    if len({tested for row, tested in read if row.accuracy is not None}) > 1:
+    if len({tested for row, tested in results if row.accuracy is not None}) > 1:
         notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
     if any(row.accuracy is None for row in rows):
         notes.append(
@@ -53,7 +53,7 @@ def finished(folders: Sequence[Path]) -> Sheet:
 def read_finished(folder: Path) -> tuple[Row, str]:
     """The row of a folder, and its test nodes; ModelFileError or DataError where it is damaged or not finished."""
     if is_release(folder):
-        row, tested, attacked = _release(folder), f"on {folder}", [_curators(folder)]
+        row, tested, attacked = _release(folder), f"on {folder}", [_curator_folder(folder)]
     elif (folder / "result.json").is_file():
         record = read_run(folder)
         row, attacked = row_of(record.method, {}, [record]), [folder]
@@ -73,25 +73,25 @@ def _release(folder: Path) -> Row:
     from graphveil.graphs import load_plain
 
     graph = load_plain(folder)
-    release, measured = graph.release, read_lift(folder)
+    release, lift = graph.release, read_lift(folder)
     about = facts(release.method, release.guarantee, release.ledger, release.settings)
-    if measured is not None:
-        return replace(row_of(release.method, {}, [measured]), **about)
+    if lift is not None:
+        return replace(row_of(release.method, {}, [lift]), **about)
     return Row(method=release.method, axes={}, data=graph.schema.name, **about, accuracy=None)
 
 
-def _curators(release: Path) -> Path:
+def _curator_folder(release: Path) -> Path:
     """Where the curator keeps what attacks found in a release: beside it, never inside."""
-    whole = release.resolve()
-    return whole.with_name(whole.name + ENDING)
+    path = release.resolve()
+    return path.with_name(path.name + CURATOR_ENDING)
 
 
 def _party_of(folder: Path) -> Path | None:
     """A party's own folder, or, of a folder with several parties, the one that scored, else one that finished."""
-    places = [place for place in (folder, *sorted(folder.glob("*"))) if (place / _AGREEMENT).is_file()]
-    scored = [place for place in places if "accuracy" in _outcome(place)]
-    done = [place for place in places if (place / "guarantee.json").is_file()]
-    return next(iter([*scored, *done]), None)
+    folders = [path for path in (folder, *sorted(folder.glob("*"))) if (path / _AGREEMENT).is_file()]
+    scored = [path for path in folders if "accuracy" in _outcome(path)]
+    complete = [path for path in folders if (path / "guarantee.json").is_file()]
+    return next(iter([*scored, *complete]), None)
 
 
 def _party(folder: Path) -> Row:
@@ -137,10 +137,10 @@ def _outcome(folder: Path) -> dict[str, Any]:
     return outcome if isinstance(outcome, dict) else {}
 
 
-def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
+def _attacks(folder: Path, method: str) -> dict[str, AttackScores]:
     attacks = {}
     for name, results in read_attacks(folder).items():
-        attacked = results.get(method) or next((result for label, result in results.items() if label != PLAIN), None)
-        if attacked is not None:
-            attacks[name] = Attacked.of(attacked, results.get(PLAIN))
+        result = results.get(method) or next((other for label, other in results.items() if label != PLAIN), None)
+        if result is not None:
+            attacks[name] = AttackScores.of(result, results.get(PLAIN))
     return attacks

@@ -40,20 +40,20 @@ def write(question: Question, results: Sequence[Measurement | Refusal], folder: 
         "folder": str(folder),
         "figure": str(folder / "figure.png") if measurements_of(results) else None,
     }
-    with new_folder(folder) as place:
-        write_text(place / "comparison.json", to_json(content, indent=2) + "\n")
+    with new_folder(folder) as inside:
+        write_text(inside / "comparison.json", to_json(content, indent=2) + "\n")
         if measurements_of(results):
             picture = mechanism_figure(question, measurements_of(results))
-            write_bytes(place / "figure.png", figures.png(picture))
-            write_text(place / "figure.svg", figures.svg(picture))
+            write_bytes(inside / "figure.png", figures.png(picture))
+            write_text(inside / "figure.svg", figures.svg(picture))
     return content
 
 
 _SHADES: Final = ("#9ecae1", "#4a98c9", BLUE, "#08519c", "#08306b")
 _MARKERS: Final = ("o", "s", "^", "D", "v")
-_MOST: Final = len(_SHADES)
+_MOST_EPSILONS: Final = len(_SHADES)
 _TICKS: Final = 5
-_Read = Callable[[Measurement], float]
+_Figure = Callable[[Measurement], float]
 
 
 def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figure:
@@ -63,7 +63,7 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
         question: up to five of its epsilons are drawn, evenly picked.
         results: a mechanism that refused an epsilon has no mark there.
     """
-    epsilons = _picked(sorted(question.epsilons))
+    epsilons = _spread_epsilons(sorted(question.epsilons))
     middle = epsilons[len(epsilons) // 2]
     ranked = sorted(results, key=lambda result: (abs(result.epsilon - middle), result.worst_mse))
     names = list(dict.fromkeys(result.mechanism for result in ranked))
@@ -75,7 +75,7 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
     titles = ("mean squared error of one coordinate, measured", "bytes of one report", "users a second")
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title, loc="left", color=INK, fontsize=10)
-        _log(axes)
+        _log_axis(axes)
         clean(axes, grid="x")
         axes.spines["left"].set_visible(False)
         for row in range(0, len(names), 2):
@@ -91,8 +91,8 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
         fontsize=11,
     )
     handles = [
-        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(place, len(epsilons)))
-        for place, epsilon in enumerate(epsilons)
+        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(index, len(epsilons)))
+        for index, epsilon in enumerate(epsilons)
     ]
     worst: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6, "color": INK, "linestyle": "none"}
     figure.legend(
@@ -106,50 +106,50 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
     return figure
 
 
-def _picked(epsilons: Sequence[float]) -> list[float]:
+def _spread_epsilons(epsilons: Sequence[float]) -> list[float]:
     """At most five of them, with the first and the last."""
-    if len(epsilons) <= _MOST:
+    if len(epsilons) <= _MOST_EPSILONS:
         return list(epsilons)
-    return [epsilons[round(place * (len(epsilons) - 1) / (_MOST - 1))] for place in range(_MOST)]
+    return [epsilons[round(index * (len(epsilons) - 1) / (_MOST_EPSILONS - 1))] for index in range(_MOST_EPSILONS)]
 
 
-def _style(place: int, count: int) -> dict[str, Any]:
+def _style(index: int, count: int) -> dict[str, Any]:
     """Darker for larger epsilons, and another shape for each."""
-    first = (_MOST - count) // 2
+    first = (_MOST_EPSILONS - count) // 2
     return {
-        "color": _SHADES[first + place],
-        "marker": _MARKERS[place],
+        "color": _SHADES[first + index],
+        "marker": _MARKERS[index],
         "linestyle": "none",
         "markersize": 7 - count / 2,
     }
 
 
-def _rows(place: int, count: int) -> float:
+def _offset(index: int, count: int) -> float:
     """How far the marks of one epsilon lie from the middle of a row."""
-    return 0.68 / count * (place - (count - 1) / 2)
+    return 0.68 / count * (index - (count - 1) / 2)
 
 
 def _marks(
-    axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement], read: _Read
+    axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement], value_of: _Figure
 ) -> None:
-    for place, epsilon in enumerate(epsilons):
+    for index, epsilon in enumerate(epsilons):
         marked = [result for result in results if result.epsilon == epsilon]
-        heights = [names.index(result.mechanism) + _rows(place, len(epsilons)) for result in marked]
-        axes.plot([read(result) for result in marked], heights, **_style(place, len(epsilons)))
+        heights = [names.index(result.mechanism) + _offset(index, len(epsilons)) for result in marked]
+        axes.plot([value_of(result) for result in marked], heights, **_style(index, len(epsilons)))
 
 
 def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement]) -> None:
     """A mark where the error was measured, and an upright stroke where it is promised to end."""
-    for place, epsilon in enumerate(epsilons):
+    for index, epsilon in enumerate(epsilons):
         for result in results:
             if result.epsilon == epsilon:
-                height = names.index(result.mechanism) + _rows(place, len(epsilons))
+                height = names.index(result.mechanism) + _offset(index, len(epsilons))
                 axes.plot([result.mse, result.worst_mse], [height, height], color=GREY, linewidth=1.2, zorder=1)
                 axes.plot([result.worst_mse], [height], marker="|", markersize=9, markeredgewidth=1.6, color=INK)
     _marks(axes, epsilons, names, results, lambda result: result.mse)
 
 
-def _log(axes: Axes) -> None:
+def _log_axis(axes: Axes) -> None:
     """A logarithmic axis with a handful of plain numbers and room at both ends."""
     axes.set_xscale("log")
     low, high = axes.dataLim.intervalx[0] / 1.6, axes.dataLim.intervalx[1] * 1.6

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackScores:
     """What one attack found: of the method, in a plain network beside it, and what epsilon allows."""
 
     auc: Interval
@@ -28,14 +28,14 @@ class Attacked:
     beats_limit: bool
 
     @classmethod
-    def of(cls, result: AttackResult, plain: AttackResult | None) -> Attacked:
+    def of(cls, result: AttackResult, plain: AttackResult | None) -> AttackScores:
         """The figures of a result, and of the same attack on a plain network.
 
         Args:
             plain: of the network without protection; None where it was not attacked.
         """
-        beside = None if plain is None else plain.auc.mean
-        return cls(result.auc, result.tpr_at_1_fpr, beside, result.limit, result.beats_limit)
+        unprotected = None if plain is None else plain.auc.mean
+        return cls(result.auc, result.tpr_at_1_fpr, unprotected, result.limit, result.beats_limit)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -76,7 +76,7 @@ class Row:
     seconds: float | None = None
     score: str = "accuracy"
     folder: str | None = None
-    attacks: Mapping[str, Attacked] = field(default_factory=dict)
+    attacks: Mapping[str, AttackScores] = field(default_factory=dict)
 
     @property
     def promise(self) -> trust.Promise:
@@ -103,7 +103,7 @@ class Row:
         return trust.conversions(self.guarantee, self.epsilon_relationship) if self.promise.parts else ()
 
     @property
-    def opened(self) -> tuple[str, ...]:
+    def open_aspects(self) -> tuple[str, ...]:
         return tuple(aspect for aspect, state in self.protects.items() if state == "no")
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,12 +134,12 @@ class Row:
             "protects": dict(self.protects),
             "collected": self.collected,
             "score": self.score,
-            "accuracy": _content(self.accuracy),
+            "accuracy": _interval_facts(self.accuracy),
             "best_control": self.best_control,
-            "control": _content(self.control),
-            "lift": _content(self.lift),
+            "control": _interval_facts(self.control),
+            "lift": _interval_facts(self.lift),
             "best_rival": self.best_rival,
-            "lead": _content(self.lead),
+            "lead": _interval_facts(self.lead),
             "epsilon_relationship": self.epsilon_relationship,
             "seconds": self.seconds,
             "void": self.void,
@@ -148,7 +148,7 @@ class Row:
         }
 
 
-def _content(score: Interval | None) -> dict[str, Any] | None:
+def _interval_facts(score: Interval | None) -> dict[str, Any] | None:
     return None if score is None else score.to_dict()
 
 
@@ -164,7 +164,7 @@ def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[s
         "guarantee": guarantee,
         "protects": trust.protection(guarantee, reads, settings),
         "exposed": words.not_protected(guarantee, settings),
-        "collected": trust.collections(ledger, trust.Promise.of(guarantee)),
+        "collected": trust.collection_count(ledger, trust.Promise.of(guarantee)),
     }
 
 
@@ -188,8 +188,8 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
         axes: setting -> value, as varied in the comparison.
     """
     first = group[0]
-    best, control, lift = _above(group, "control")
-    rival, _, lead = _above(group, "rival")
+    best, control, lift = _best(group, "control")
+    rival, _, lead = _best(group, "rival")
     return Row(
         method=method,
         axes=axes,
@@ -203,11 +203,11 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
         lead=lead,
         epsilon_relationship=first.privacy.epsilon_relationship,
         seconds=sum(record.cost.seconds for record in group),
-        score=words.figure(first)[0],
+        score=words.score_name(first),
     )
 
 
-def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval | None, Interval | None]:
+def _best(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval | None, Interval | None]:
     """The control or rival with the best mean over the seeds, its score, and the difference, paired seed by seed."""
     first = group[0]
     scores = [record.scores.controls if kind == "control" else record.scores.rivals for record in group]

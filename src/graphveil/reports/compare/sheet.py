@@ -26,12 +26,12 @@ class Group:
         return f"{self.letter}. {trust.HEADS[self.promise.trust]}"
 
     @property
-    def deltas(self) -> bool:
+    def has_delta(self) -> bool:
         """Whether any epsilon of the group may be exceeded."""
         return any(row.guarantee.delta for row in self.rows)
 
     @property
-    def alike(self) -> bool:
+    def needs_settings(self) -> bool:
         """Whether method and epsilons do not tell all rows apart."""
         keys = {(row.method, *(part.epsilon for part in row.parts), row.guarantee.delta) for row in self.rows}
         return len(keys) < len(self.rows)
@@ -49,12 +49,14 @@ class Sheet:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The rows by promise: those who trust nobody first, those who protect nothing last."""
-        alike: dict[trust.Promise, list[Row]] = {}
+        needs_settings: dict[trust.Promise, list[Row]] = {}
         for row in self.rows:
-            alike.setdefault(row.promise, []).append(row)
+            needs_settings.setdefault(row.promise, []).append(row)
         order = list(trust.HEADS)
-        promises = sorted(alike, key=lambda promise: order.index(promise.trust))
-        return tuple(Group(trust.letter(i), promise, tuple(alike[promise])) for i, promise in enumerate(promises))
+        promises = sorted(needs_settings, key=lambda promise: order.index(promise.trust))
+        return tuple(
+            Group(trust.letter(i), promise, tuple(needs_settings[promise])) for i, promise in enumerate(promises)
+        )
 
     @property
     def void(self) -> str | None:
@@ -69,8 +71,8 @@ class Sheet:
     def comparable(self) -> list[str]:
         groups = self.groups
         epsilons = [group.rows[0].parts[0].epsilon if group.rows[0].parts else 0.0 for group in groups]
-        opened = [group.rows[0].opened for group in groups]
-        return trust.comparability([group.promise for group in groups], epsilons, opened)
+        open_aspects = [group.rows[0].open_aspects for group in groups]
+        return trust.comparability([group.promise for group in groups], epsilons, open_aspects)
 
     @property
     def cautions(self) -> list[str]:
@@ -79,7 +81,7 @@ class Sheet:
         return [f"{_names([row for row in self.rows if row.caution == text])}: {text}" for text in texts]
 
 
-def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
+def sheet_of(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
     """The sheet of a comparison.
 
     Args:
@@ -102,7 +104,7 @@ def _names(rows: Iterable[Row]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def called(group: Group, row: Row) -> str:
+def row_label(group: Group, row: Row) -> str:
     """What a row is called: the method; the run where runs are compared; settings where nothing else tells rows apart.
 
     Args:
@@ -111,7 +113,7 @@ def called(group: Group, row: Row) -> str:
     name = row.method + (" (VOID)" if row.void else "")
     if row.folder is not None:
         return f"{name} ({row.folder})"
-    return f"{name} ({_settings(row)})" if group.alike and row.axes else name
+    return f"{name} ({_settings(row)})" if group.needs_settings and row.axes else name
 
 
 def _settings(row: Row) -> str:
@@ -134,7 +136,7 @@ def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
     return (
         ("Guarantee", "; ".join(_claims(group))),
         ("Not protected", _by_methods(group.rows, lambda row: brief.open_parts(row.exposed))),
-        ("Assumes", f"{_by_methods(group.rows, lambda row: brief.assumed(row.guarantee))} -> {where}"),
+        ("Assumes", f"{_by_methods(group.rows, lambda row: brief.assumption_summary(row.guarantee))} -> {where}"),
     )
 
 
@@ -156,10 +158,10 @@ def _claims(group: Group) -> Iterable[str]:
     return dict.fromkeys(brief.claim([row.guarantee]) for row in group.rows)
 
 
-def _by_methods(rows: Iterable[Row], say: Callable[[Row], str]) -> str:
+def _by_methods(rows: Iterable[Row], describe: Callable[[Row], str]) -> str:
     same: dict[str, list[Row]] = {}
     for row in rows:
-        same.setdefault(say(row), []).append(row)
+        same.setdefault(describe(row), []).append(row)
     if len(same) == 1:
         return next(iter(same))
-    return "; ".join(f"{_names(some)}: {text}" for text, some in same.items())
+    return "; ".join(f"{_names(alike)}: {text}" for text, alike in same.items())

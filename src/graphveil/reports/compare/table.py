@@ -16,9 +16,9 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import markdown, percent, points, spreadsheet
-from graphveil.reports.base.words import interval, lift_interval, measured
-from graphveil.reports.compare.rows import Attacked, Row
-from graphveil.reports.compare.sheet import Group, Sheet, assumed_facts, called, three_lines
+from graphveil.reports.base.words import has_interval, interval, lift_interval
+from graphveil.reports.compare.rows import AttackScores, Row
+from graphveil.reports.compare.sheet import Group, Sheet, assumed_facts, row_label, three_lines
 
 #: The file that tells of each group what it assumes, in full.
 MARKDOWN: Final = "table.md"
@@ -27,7 +27,7 @@ MARKDOWN: Final = "table.md"
 def epsilon_columns(group: Group) -> list[str]:
     """The headings of a group's epsilons: each names its unit."""
     names = [f"epsilon: {part.short}" for part in group.promise.parts]
-    return [*names, *(["epsilon: together"] if len(names) > 1 else []), *(["delta"] if group.deltas else [])]
+    return [*names, *(["epsilon: together"] if len(names) > 1 else []), *(["delta"] if group.has_delta else [])]
 
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
@@ -38,34 +38,34 @@ def epsilon_cells(group: Group, row: Row) -> list[str]:
     """
     epsilons = [rounded_up(part.epsilon) for part in row.parts]
     epsilons += [rounded_up(row.guarantee.epsilon)] if len(epsilons) > 1 else []
-    return [*epsilons, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
+    return [*epsilons, *([rounded_up(row.guarantee.delta)] if group.has_delta else [])]
 
 
-def columns(page: Sheet, group: Group) -> list[str]:
+def columns(sheet: Sheet, group: Group) -> list[str]:
     """The headings of a group's table; those of controls, rivals and attacks only where there are some.
 
     Args:
-        page: all groups; a column of lifts stands in all tables or in none.
+        sheet: all groups; a column of lifts stands in all tables or in none.
     """
-    names = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
+    names = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{sheet.score}, % (95%)"]
     # Lifts by page, leads by group: rivals share a promise, controls need none.
-    names += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
-    names += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
+    names += ["lift, points (95%)", "over"] if _has(sheet.rows, "lift") else []
+    names += ["lead, points (95%)", "over rival"] if _has(group.rows, "lead") else []
     for attack in _attacks(group.rows):
         names += [f"{attack}: AUC (95%)", f"{attack}: found at 1% false alarms, %"]
     return [*names, "read", *(["other units"] if _any_units(group) else []), "runs", "seconds"]
 
 
-def cells(page: Sheet, group: Group, row: Row) -> list[str]:
+def cells(sheet: Sheet, group: Group, row: Row) -> list[str]:
     """One line of a group's table, as many texts as `columns` has headings.
 
     Args:
-        page: decides which columns there are.
+        sheet: decides which columns there are.
     """
-    texts = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
+    texts = [row_label(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     texts += [with_interval(row.accuracy)]
-    texts += [with_lift(row.lift), row.best_control or "-"] if _any(page.rows, "lift") else []
-    texts += [with_lift(row.lead), row.best_rival or "-"] if _any(group.rows, "lead") else []
+    texts += [with_lift(row.lift), row.best_control or "-"] if _has(sheet.rows, "lift") else []
+    texts += [with_lift(row.lead), row.best_rival or "-"] if _has(group.rows, "lead") else []
     for attack in _attacks(group.rows):
         texts += list(attack_cells(row.attacks.get(attack)))
     texts += [row.collected]
@@ -78,17 +78,17 @@ def with_interval(score: Interval | None) -> str:
     """``71.2 (68.9 to 73.4)``."""
     if score is None:
         return "-"
-    return percent(score.mean) + (f" ({interval(score)})" if measured(score) else "")
+    return percent(score.mean) + (f" ({interval(score)})" if has_interval(score) else "")
 
 
 def with_lift(lift: Interval | None) -> str:
     """``+3.4 (+1.2 to +5.5)``."""
     if lift is None:
         return "-"
-    return points(lift.mean) + (f" ({lift_interval(lift)})" if measured(lift) else "")
+    return points(lift.mean) + (f" ({lift_interval(lift)})" if has_interval(lift) else "")
 
 
-def attack_cells(attacked: Attacked | None) -> tuple[str, str]:
+def attack_cells(attacked: AttackScores | None) -> tuple[str, str]:
     """AUC, and what a careful adversary finds, each with what it stands beside."""
     if attacked is None:
         return "-", "-"
@@ -98,8 +98,8 @@ def attack_cells(attacked: Attacked | None) -> tuple[str, str]:
     return auc, tpr + ("" if attacked.limit is None else f"; epsilon allows {percent(attacked.limit)}")
 
 
-def _any(rows: Sequence[Row], what: str) -> bool:
-    return any(getattr(row, what) is not None for row in rows)
+def _has(rows: Sequence[Row], field: str) -> bool:
+    return any(getattr(row, field) is not None for row in rows)
 
 
 def _any_units(group: Group) -> bool:
@@ -110,40 +110,40 @@ def _attacks(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.attacks))
 
 
-def markdown_text(page: Sheet) -> str:
+def markdown_text(sheet: Sheet) -> str:
     """The tables as Markdown, with a loud line above them when noise was reproducible."""
-    lines = [f"# {markdown(page.title)}", ""]
-    if page.void:
-        lines += [f"**VOID, runs so marked protect nobody: {markdown(page.void)}.**", ""]
-    lines += [f"**{markdown(caution)}.**\n" for caution in page.cautions]
+    lines = [f"# {markdown(sheet.title)}", ""]
+    if sheet.void:
+        lines += [f"**VOID, runs so marked protect nobody: {markdown(sheet.void)}.**", ""]
+    lines += [f"**{markdown(caution)}.**\n" for caution in sheet.cautions]
     lines += [trust.MEASURED, "", trust.LEGEND, ""]
-    for group in page.groups:
-        head = columns(page, group)
+    for group in sheet.groups:
+        head = columns(sheet, group)
         lines += [f"## {markdown(group.head)}", "", markdown(group.promise.protected), ""]
         lines += [f"- {head}: {markdown(text)}" for head, text in three_lines(group, "listed below the table")]
         lines += [""]
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-        lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
+        lines += ["| " + " | ".join(markdown(cell) for cell in cells(sheet, group, row)) + " |" for row in group.rows]
         facts = [f"- {markdown(fact)}" for fact in assumed_facts(group)]
         lines += ["", *(["Assumed:", "", *facts, ""] if facts else [])]
-    remarks = [*page.comparable, *page.notes]
+    remarks = [*sheet.comparable, *sheet.notes]
     lines += ["## What may be compared", "", *(f"- {markdown(remark)}" for remark in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
 
 
-def csv_text(page: Sheet) -> str:
+def csv_text(sheet: Sheet) -> str:
     """All rows as one CSV with full precision, fractions and not per cent; every epsilon stands beside its unit."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    axes = list(dict.fromkeys(key for row in page.rows for key in row.axes))
+    axes = list(dict.fromkeys(key for row in sheet.rows for key in row.axes))
     scores = ("accuracy", "control", "lift", "lead")
-    attacks = _attacks(page.rows)
+    attacks = _attacks(sheet.rows)
     head = ["group", "method", "folder", "data", *axes, "trust", "unit", "relation", "against", "epsilon", "delta"]
     head += ["epsilons", "epsilon_relationship", *(f"protects_{aspect.replace(' ', '_')}" for aspect in trust.ASPECTS)]
-    head += [f"{what}_{part}" for what in scores for part in ("mean", "low", "high")]
-    head += [f"{name}_{what}" for name in attacks for what in ("auc", "tpr_at_1_fpr")]
+    head += [f"{field}_{part}" for field in scores for part in ("mean", "low", "high")]
+    head += [f"{name}_{field}" for name in attacks for field in ("auc", "tpr_at_1_fpr")]
     writer.writerow([*head, "best_control", "best_rival", "collected", "runs", "seconds", "void"])
-    for group in page.groups:
+    for group in sheet.groups:
         for row in group.rows:
             facts = row.to_dict()
             line: list[Any] = [group.letter, *(facts[key] for key in ("method", "folder", "data"))]
@@ -151,8 +151,8 @@ def csv_text(page: Sheet) -> str:
             line += [facts[key] for key in ("trust", "unit", "relation", "against", "epsilon", "delta")]
             line += ["; ".join(f"{part.unit.text}: {part.epsilon!r}" for part in row.parts), row.epsilon_relationship]
             line += row.protects.values()
-            line += itertools.chain(*(_three(getattr(row, what)) for what in scores))
-            line += itertools.chain(*(_two(row.attacks.get(name)) for name in attacks))
+            line += itertools.chain(*(_interval_cells(getattr(row, field)) for field in scores))
+            line += itertools.chain(*(_attack_figures(row.attacks.get(name)) for name in attacks))
             runs = len(row.accuracy.runs) if row.accuracy else ""
             line += [row.best_control, row.best_rival, row.collected, runs, row.seconds, row.void]
             writer.writerow([_cell(cell) for cell in line])
@@ -163,17 +163,17 @@ def _cell(value: object) -> object:
     return "" if value is None else spreadsheet(value) if isinstance(value, str) else value
 
 
-def _three(score: Interval | None) -> list[Any]:
+def _interval_cells(score: Interval | None) -> list[Any]:
     return ["", "", ""] if score is None else [score.mean, score.low, score.high]
 
 
-def _two(attacked: Attacked | None) -> list[Any]:
+def _attack_figures(attacked: AttackScores | None) -> list[Any]:
     return ["", ""] if attacked is None else [attacked.auc.mean, attacked.tpr.mean]
 
 
-def content(page: Sheet) -> dict[str, Any]:
+def content(sheet: Sheet) -> dict[str, Any]:
     """Everything as one JSON object: rows, groups by their letters, and what may be compared."""
-    groups = page.groups
+    groups = sheet.groups
     return {
         "rows": [{"group": group.letter, **row.to_dict()} for group in groups for row in group.rows],
         "groups": [
@@ -189,13 +189,13 @@ def content(page: Sheet) -> dict[str, Any]:
             }
             for group in groups
         ],
-        "comparable": page.comparable,
+        "comparable": sheet.comparable,
         "measured": trust.MEASURED,
-        "notes": list(page.notes),
+        "notes": list(sheet.notes),
     }
 
 
-def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
+def answer(sheet: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     """What a command prints with ``--json``: JSON values; paths of files that are not there are None.
 
     Args:
@@ -204,4 +204,4 @@ def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     files = {"folder": "", "table": MARKDOWN, "figure": "figure.png"}
     paths = {key: None if folder is None else folder / name for key, name in files.items()}
     existing = {key: str(path) if path is not None and path.exists() else None for key, path in paths.items()}
-    return {**facts, **content(page), **existing}
+    return {**facts, **content(sheet), **existing}

@@ -134,7 +134,7 @@ class Story:
         }
 
 
-def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: ProgressCallback | None = None) -> Story:
+def run_demo(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: ProgressCallback | None = None) -> Story:
     """Train and attack everything on one graph; InputError for a graph on which a method cannot be trained.
 
     Args:
@@ -145,7 +145,7 @@ def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: Progr
     if graph.schema.directed:
         raise InputError("the demo needs undirected connections", where=graph.schema.name)
     start = time.perf_counter()
-    stage = _Stage(graph, randomness, seed, progress)
+    stage = _Experiments(graph, randomness, seed, progress)
     plain = stage.plain()
     # Once for all ways: what a plain network shows does not depend on whom one trusts.
     connected, rebuilt = (stage.attacked(name, plain, noiseless=True) for name in ("linkteller", "reconstruction"))
@@ -167,7 +167,7 @@ def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: Progr
     )
 
 
-class _Stage:
+class _Experiments:
     """The graph, who trains on it, and where noise comes from: the same for all ways."""
 
     def __init__(self, graph: Graph, randomness: Randomness, seed: int, progress: ProgressCallback | None) -> None:
@@ -212,15 +212,15 @@ class _Stage:
         """Return the way of two organisations: the label holder alone is the control."""
         self._say("two organisations")
         members, holdings = partition_graph(self.graph, self.split, SHARES, seed=self.seed)
-        chosen: dict[str, Any] = {"mode": GUESSES, "hops": 2, **BUDGETS[GUESSES]}
-        setting = Setting.of(members, len(self.graph.schema.classes), **chosen)
+        settings: dict[str, Any] = {"mode": GUESSES, "hops": 2, **BUDGETS[GUESSES]}
+        setting = Setting.of(members, len(self.graph.schema.classes), **settings)
         name, options = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
         results: list[AttackResult] = []
         # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
         for unprotected in (True, False):
             run = simulated(setting, holdings, unprotected=unprotected, name=name, **options)  # type: ignore[arg-type]
             results.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
-        together, alone = _right(head_of(run.holdings))
+        together, alone = _correct(head_of(run.holdings))
         return Way(
             "organisations",
             GUESSES,
@@ -237,7 +237,7 @@ class _Stage:
             self.progress(Progress(0, 0, stage))
 
 
-def _right(head: LabelHead) -> tuple[np.ndarray, np.ndarray]:
+def _correct(head: LabelHead) -> tuple[np.ndarray, np.ndarray]:
     """Return for each test node whether the federation's answer is right, and the label holder's own: 1 or 0."""
     if head.predictions is None or head.alone is None:
         raise InputError("no round was finished", where="federation")
@@ -283,16 +283,16 @@ def figure(story: Story) -> Figure:
     picture = Figure(figsize=(9.6, 4.0), layout="constrained", facecolor="white")
     scores, attacks = picture.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     least = min(min(way.accuracy.low, way.control_accuracy.mean) for way in story.ways)
-    for place, way in enumerate(story.ways):
-        _score(scores, place, way, middle=50 * (1 + least))
-        _attacked(attacks, place, way)
-    scores.set_yticks(range(len(story.ways)), [_named(way) for way in story.ways])
+    for index, way in enumerate(story.ways):
+        _draw_score(scores, index, way, middle=50 * (1 + least))
+        _draw_attack(attacks, index, way)
+    scores.set_yticks(range(len(story.ways)), [_row_name(way) for way in story.ways])
     scores.set(ylim=(len(story.ways) - 0.5, -0.7), xlim=(100 * least - 2, 101.5))
-    _titled(scores, "Accuracy, %, and the lift over the best control")
+    _set_title(scores, "Accuracy, %, and the lift over the best control")
     attacks.axvline(0.5, color=GREY, linewidth=1, linestyle=":")
     attacks.set(xlim=(0.44, 1.06), xticks=(0.5, 0.75, 1.0))
     attacks.set_xticklabels(["0.5\nguessing", "0.75", "1\nall found"])
-    _titled(attacks, "What an attacker finds (AUC)")
+    _set_title(attacks, "What an attacker finds (AUC)")
     for axes in (scores, attacks):
         clean(axes, grid="x")
     for kind, axes in (((BLUE, "with the private data"), scores), ((BLUE, "protected"), attacks)):
@@ -303,23 +303,23 @@ def figure(story: Story) -> Figure:
     return picture
 
 
-def _named(way: Way) -> str:
+def _row_name(way: Way) -> str:
     head = "Counterexample" if way.method == COUNTEREXAMPLE else _TRUST[way.trust]
     return f"{head}\n{way.method}, epsilon {rounded_up(way.guarantee.epsilon)}\nfor {way.unit}"
 
 
-def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
+def _draw_score(axes: Axes, row: int, way: Way, middle: float) -> None:
     """The control, the method with its interval, and the lift between them, written towards the middle of the axis."""
     control, mean = 100 * way.control_accuracy.mean, 100 * way.accuracy.mean
-    axes.plot([control, mean], [place, place], color=GREY, linewidth=1.2)
-    axes.plot(control, place, "D", color=GREY, markersize=7)
+    axes.plot([control, mean], [row, row], color=GREY, linewidth=1.2)
+    axes.plot(control, row, "D", color=GREY, markersize=7)
     spread = [[100 * (way.accuracy.mean - way.accuracy.low)], [100 * (way.accuracy.high - way.accuracy.mean)]]
-    axes.errorbar(mean, place, xerr=spread, color=BLUE, marker="o", markersize=8, capsize=3.5)
+    axes.errorbar(mean, row, xerr=spread, color=BLUE, marker="o", markersize=8, capsize=3.5)
     # Towards the middle: at an end the figures would leave the panel or cover the names of the rows.
     lift = f"lift {points(way.lift.mean)} ({lift_interval(way.lift)})"
     axes.annotate(
         f"{percent(way.accuracy.mean)}   {lift}",
-        (100 * (way.accuracy.high if mean > middle else way.accuracy.low), place),
+        (100 * (way.accuracy.high if mean > middle else way.accuracy.low), row),
         xytext=(0, 9),
         textcoords="offset points",
         ha="right" if mean > middle else "left",
@@ -328,14 +328,14 @@ def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
     )
 
 
-def _attacked(axes: Axes, place: int, way: Way) -> None:
+def _draw_attack(axes: Axes, row: int, way: Way) -> None:
     before, after = way.unprotected.auc.mean, way.protected.auc.mean
-    axes.annotate("", (after, place), (before, place), arrowprops={"arrowstyle": "-|>", "color": GREY, "shrinkB": 5})
-    axes.plot(before, place, "D", color=ORANGE, markersize=7)
-    axes.plot(after, place, "o", color=BLUE, markersize=8)
+    axes.annotate("", (after, row), (before, row), arrowprops={"arrowstyle": "-|>", "color": GREY, "shrinkB": 5})
+    axes.plot(before, row, "D", color=ORANGE, markersize=7)
+    axes.plot(after, row, "o", color=BLUE, markersize=8)
     axes.annotate(
         f"{SECRETS[way.protected.name]}: {before:.2f} to {after:.2f}",
-        ((before + after) / 2, place),
+        ((before + after) / 2, row),
         xytext=(0, 9),
         textcoords="offset points",
         ha="center",
@@ -344,5 +344,5 @@ def _attacked(axes: Axes, place: int, way: Way) -> None:
     )
 
 
-def _titled(axes: Axes, text: str) -> None:
+def _set_title(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=10.5, fontweight="bold", color=INK, loc="left")

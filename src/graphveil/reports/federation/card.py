@@ -51,7 +51,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         party = party.parents[1] if len(party.parents) > 1 else party / ".." / ".."
         about = f", prediction {outcome['prediction']}"
     else:
-        picture = (cards.pictured(federation_parties(_setting(outcome), guarantee)),)
+        picture = (cards.picture_section(federation_parties(_setting(outcome), guarantee)),)
     units = map(unit_line, outcome.get("units", ()))  # of which outcomes of earlier versions state none
     typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
     kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
@@ -62,13 +62,13 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), *units, _published(outcome)),
-            cards.exposed(open_lines(outcome)),
+            cards.protected_section(guarantee, words.trusted_parties(guarantee), *units, _published(outcome)),
+            cards.exposed_section(open_lines(outcome)),
             *picture,
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             Section("Messages sent and received", (sent if rows else Points(("Nothing.",)),)),
-            cards.spent(ledger),
+            cards.spent_section(ledger),
         ),
         matter=_matter(outcome, guarantee),
     )

@@ -13,7 +13,7 @@ from graphveil.files.serial import to_json
 from graphveil.files.writing import write_text
 from graphveil.graphs import Graph
 from graphveil.privacy.statement.guarantee import claim
-from graphveil.reports.attacks.files import NONE, AttackResults, attacks_section
+from graphveil.reports.attacks.files import NONE_RUN, AttackResults, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
@@ -37,14 +37,14 @@ FIGURES = {
 }
 _PARTS = ("released", "public_edges_only", "synthetic_edges_only")
 _DISTANCES = ("distance_of_released", "distance_of_public_edges_only")
-_POST = (
+_POSTPROCESSING = (
     "Everything made from this graph (models, figures, other graphs) is covered by the same guarantee at no extra cost."
 )
 _CURATOR = (
     "For the curator only, NOT TO BE PUBLISHED:",
     "the attacks below were computed from the true data, without noise. The release has a card of its own.",
 )
-_NOT_HERE = (
+_NO_ATTACKS = (
     "Attacks are never shown here: they need the true edges, which only the curator has, and their figures "
     "are not covered by epsilon. The curator can run them and keep the results outside the release:"
 )
@@ -63,30 +63,30 @@ def release_card(
     release: Release = released.release
     guarantee = release.guarantee
     # Only the folder's name: the path of the curator's disk has no place on a published card.
-    typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
-    section = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
+    attack_command = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
+    section = attacks_section(attacks or {}, attack_command, none=NONE_RUN if attacks is not None else _NO_ATTACKS)
     origin = f"Made by graphveil {release.version}, {text.moment(release.created)}"
     used = words.used_settings(release.settings, release.guarantee)
-    wide = ("features",) if released.x.is_sparse_csr else ()
-    counted = ("counts",) if release.counts is not None else ()
+    feature_tables = ("features",) if released.x.is_sparse_csr else ()
+    count_tables = ("counts",) if release.counts is not None else ()
     return Card(
         title=f"Privacy card: {released.schema.name}, released by {release.method}",
-        sentence=f"{claim(guarantee)} {_POST}",
+        sentence=f"{claim(guarantee)} {_POSTPROCESSING}",
         alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.alarms(guarantee, "release")),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee)),
-            cards.exposed(words.not_protected(guarantee, release.settings)),
-            cards.pictured(parties_of(guarantee, release.method, release.settings, release=True)),
+            cards.protected_section(guarantee, words.trusted_parties(guarantee)),
+            cards.exposed_section(words.not_protected(guarantee, release.settings)),
+            cards.picture_section(parties_of(guarantee, release.method, release.settings, release=True)),
             _lift(lift, folder),
             section,
             *_content(released),
-            cards.spent(release.ledger),
+            cards.spent_section(release.ledger),
             Section("Settings", (Points((text.settings(used), origin)),)),
         ),
         matter=front_matter.of_data(
             front_matter.Subject("release", release.method, released.schema.name, guarantee, release.version),
             nodes=int(released.num_nodes),
-            tables=("nodes", "edges", *wide, *counted),
+            tables=("nodes", "edges", *feature_tables, *count_tables),
         ),
     )
 
@@ -111,13 +111,13 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     if lift is not None:
         return results(lift, f"a plain network ({lift.method}) on this folder")
     sentence = "Not measured yet: the lift of the private data is unknown. To measure it, at no privacy cost:"
-    typed = f"graphveil report {shlex.quote(folder.name)} --lift"
-    return Section("Lift over the free baseline", (Paragraph(sentence), Command(typed)))
+    command = f"graphveil report {shlex.quote(folder.name)} --lift"
+    return Section("Lift over the free baseline", (Paragraph(sentence), Command(command)))
 
 
 def size_of(released: Graph) -> str:
     """How many nodes and edges a release has, and how many of the edges are no true ones."""
-    edges = counts(released)
+    edges = edge_counts(released)
     size = f"{count_of(int(released.num_nodes), 'node')}, {count_of(edges['edges'], 'undirected edge')}"
     if edges["made"] is not None:
         size += f": {edges['public']:,} public, {edges['made']:,} generated in place of private ones"
@@ -128,7 +128,7 @@ def _content(released: Graph) -> tuple[Section, ...]:
     """Return how large the release is, what to mind, and figures of its structure."""
     release: Release = released.release
     inside = Section("What is in it", (Points((size_of(released), *release.notes)),))
-    rows = figures(release.statistics) if counts(released)["made"] is not None else []
+    rows = figures(release.statistics) if edge_counts(released)["made"] is not None else []
     if not rows:
         return (inside,)
     sentence = (
@@ -139,7 +139,7 @@ def _content(released: Graph) -> tuple[Section, ...]:
     return (inside, Section("What it keeps", (Paragraph(sentence), table)))
 
 
-def counts(released: Graph) -> dict[str, Any]:
+def edge_counts(released: Graph) -> dict[str, Any]:
     """How many edges a released graph has, and how many of them are public and made; None where none was made."""
     listed = released.edge_index.shape[1] // (1 if released.schema.directed else 2)
     public = released.get("public_edges")

@@ -13,7 +13,7 @@ from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.charts import Charts, overlaid_charts
 from graphveil.reports.base.parts import write_with_mode
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.base.templating import page_scripts, rendered
+from graphveil.reports.base.templating import page_scripts, render
 from graphveil.reports.runs.folder import read_run
 
 #: Options that say where a run was made, and not what it is.
@@ -46,7 +46,7 @@ def against_html(left: _Side, right: _Side) -> str:
         ("Privacy", (_guarantees(sides), *(_promise(*side[:2]) for side in sides))),
         ("Attacks", (_attacks(sides),)),
     )
-    return rendered(
+    return render(
         "beside.html.j2",
         kind="two runs side by side",
         title=f"{left[0]} against {right[0]}",
@@ -65,7 +65,7 @@ def _scores(sides: tuple[_Side, _Side]) -> Section:
         rows.append(
             Row((name, record.method, record.data, text.percent(score.mean), words.interval(score), gained, over))
         )
-    head = ("run", "method", "data", words.figure(sides[0][1])[0] + ", %", "95% interval", "lift, points", "over")
+    head = ("run", "method", "data", words.score_name(sides[0][1]) + ", %", "95% interval", "lift, points", "over")
     return Section("What each reached", (Table(head, tuple(rows)), Paragraph(_comparable(sides))))
 
 
@@ -97,7 +97,7 @@ def _settings(sides: tuple[_Side, _Side]) -> Section:
 
 def _training(sides: tuple[_Side, _Side]) -> Section:
     curves = overlaid_charts(
-        [(name, record.history, words.noisy_labels(record.privacy.guarantee)) for name, record, _ in sides]
+        [(name, record.history, words.has_noisy_labels(record.privacy.guarantee)) for name, record, _ in sides]
     )
     if not curves:
         return Section("How they learned", (Paragraph("Neither was trained over epochs."),))

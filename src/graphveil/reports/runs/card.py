@@ -81,11 +81,13 @@ def public_card(about: About) -> Card:
         sentence=claim(about.guarantee),
         alarms=cards.alarms(about.guarantee, "run"),
         sections=(
-            cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
-            cards.exposed(words.not_protected(about.guarantee, about.settings)),
-            cards.pictured(parties_of(about.guarantee, about.method, about.settings)),
+            cards.protected_section(
+                about.guarantee, words.trusted_parties(about.guarantee), *_connections(about.relationship)
+            ),
+            cards.exposed_section(words.not_protected(about.guarantee, about.settings)),
+            cards.picture_section(parties_of(about.guarantee, about.method, about.settings)),
             Section(cards.RESULTS, (Paragraph(_ELSEWHERE),)),
-            cards.spent(about.ledger),
+            cards.spent_section(about.ledger),
             Section("Settings", (Points(points),)),
         ),
         matter=front_matter.of_model(Subject("run", about.method, about.data, about.guarantee, about.version)),
@@ -112,26 +114,28 @@ def run_card(record: RunRecord, attacks: AttackResults) -> Card:
         sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),
-            cards.exposed(words.not_protected(guarantee, record.settings)),
-            cards.pictured(parties_of(guarantee, record.method, record.settings)),
+            cards.protected_section(
+                guarantee, words.trusted_parties(guarantee), *_connections(record.privacy.epsilon_relationship)
+            ),
+            cards.exposed_section(words.not_protected(guarantee, record.settings)),
+            cards.picture_section(parties_of(guarantee, record.method, record.settings)),
             results(record, f"{record.method} (this run)"),
             attacks_section(attacks, attack_command(record)),
-            cards.spent(record.privacy.ledger),
+            cards.spent_section(record.privacy.ledger),
             Section("Settings and cost", (Points(lines),)),
         ),
         matter=front_matter.of_model(
             Subject("run", record.method, record.data, guarantee, record.version),
-            measured(record),
-            covered=words.on_release(record),
+            metrics_of(record),
+            covered=words.is_on_release(record),
         ),
     )
 
 
-def measured(record: RunRecord) -> list[Metric]:
-    """Return the score of a run and its lift over the best control, where that is known, as hubs list them."""
-    name, sentence = words.figure(record)
-    metrics = [Metric("f1" if name == "micro F1" else "accuracy", sentence, record.scores.accuracy)]
+def metrics_of(record: RunRecord) -> list[Metric]:
+    """Return the score of a run and, if known, its lift over the best control, as hubs list them."""
+    kind = "f1" if words.score_name(record) == "micro F1" else "accuracy"
+    metrics = [Metric(kind, words.score_sentence(record), record.scores.accuracy)]
     if record.scores.lift is not None:
         metrics.append(Metric("lift", f"lift over the best control, {record.scores.best_control}", record.scores.lift))
     return metrics
@@ -149,20 +153,20 @@ def results(record: RunRecord, name: str) -> Section:
         name: what the run itself is called in the table.
     """
     rows = []
-    for of in record.standings:
-        marks = {"own": "", "rival": f" ({'best ' * of.best}rival at the same privacy price)"}
-        called = name if of.kind == "own" else of.name
-        mark = marks.get(of.kind, f" (best {of.kind})" if of.best else "")
-        cells = called + mark, text.percent(of.score.mean), words.interval(of.score)
-        rows.append(Row(cells, strong=of.kind == "own"))
-    figure = words.figure(record)[0]
-    figure = figure[0].upper() + figure[1:]
+    for standing in record.standings:
+        marks = {"own": "", "rival": f" ({'best ' * standing.best}rival at the same privacy price)"}
+        name_shown = name if standing.kind == "own" else standing.name
+        mark = marks.get(standing.kind, f" (best {standing.kind})" if standing.best else "")
+        cells = name_shown + mark, text.percent(standing.score.mean), words.interval(standing.score)
+        rows.append(Row(cells, strong=standing.kind == "own"))
+    score = words.score_name(record)
     sentence = (
-        f"{figure} on the test nodes, per cent; 95% intervals over {words.intervals_over(record.scores.accuracy)}."
+        f"{score[0].upper()}{score[1:]} on the test nodes, per cent; "
+        f"95% intervals over {words.intervals_over(record.scores.accuracy)}."
     )
     caption = Paragraph(f"{sentence} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
-    table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
+    table = Table(("", score, "95% interval"), tuple(rows))
     parts: tuple[Paragraph | Table, ...] = (caption, table, *lift)
     # How the run stands beside other methods at the same price, if any were trained.
     if (lead := record.lead) is not None:
@@ -173,5 +177,5 @@ def results(record: RunRecord, name: str) -> Section:
 
 
 def attack_command(record: RunRecord) -> str:
-    truth = " --truth DATA" if words.on_release(record) else ""
+    truth = " --truth DATA" if words.is_on_release(record) else ""
     return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"

@@ -43,7 +43,7 @@ def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None
     """
     shared = shareable(model, graph)
     # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
-    return shared if _kept_on_devices(model.guarantee) else own(model, graph, split), shared
+    return shared if _is_local(model.guarantee) else own(model, graph, split), shared
 
 
 def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
@@ -52,28 +52,28 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     Args:
         model, graph, split: as `copies`.
     """
-    if _kept_on_devices(model.guarantee):
+    if _is_local(model.guarantee):
         return shareable(model, graph)
     nodes = int(graph.num_nodes)
-    drawn = sample_nodes(graph.edge_index, nodes)
-    true = pairs_among(graph.edge_index, drawn)
+    nodes_drawn = sample_nodes(graph.edge_index, nodes)
+    true = pairs_among(graph.edge_index, nodes_drawn)
     labels = graph.y if graph.y.dim() == 1 else None
     # Several labels a node have no one class to be right or wrong about.
-    masks = [mask.cpu().numpy()[drawn] for mask in (split.train, split.val, split.test)]
+    masks = [mask.cpu().numpy()[nodes_drawn] for mask in (split.train, split.val, split.test)]
     parts = [str(part) for part in np.select(masks, list(_PARTS[:3]), default=_PARTS[3])]
     members = graph.get("private_nodes")
-    private = np.ones(len(drawn), dtype=bool) if members is None else np.isin(drawn, members.cpu().numpy())
+    private = np.ones(len(nodes_drawn), dtype=bool) if members is None else np.isin(nodes_drawn, members.cpu().numpy())
     return Picture(
-        caption=(_extent(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
+        caption=(_extent(nodes_drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
         total=nodes,
         classes=_classes(graph),
-        places=_as_pairs(places_of(true, len(drawn))),
-        predicted=_predicted(model, drawn),
-        edges=_drawn_edges(_told_apart(model, graph, true, drawn)),
-        labels=() if labels is None else tuple(int(label) for label in labels[drawn]),
+        places=_as_pairs(layout_of(true, len(nodes_drawn))),
+        predicted=_predicted(model, nodes_drawn),
+        edges=_drawn_edges(_edges_by_kind(model, graph, true, nodes_drawn)),
+        labels=() if labels is None else tuple(int(label) for label in labels[nodes_drawn]),
         parts=tuple(parts),
-        covered=tuple(_covered(model.guarantee, private)),
-        names=tuple(str(row) for row in drawn.tolist()),
+        covered=tuple(_protected_aspects(model.guarantee, private)),
+        names=tuple(str(row) for row in nodes_drawn.tolist()),
     )
 
 
@@ -87,7 +87,7 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
     # Without a guarantee that holds, predictions and released edges are as private as what they were made of.
     if guarantee.void is not None or math.isinf(guarantee.epsilon):
         return None
-    released = _published(model, graph)
+    released = _released_graph(model, graph)
     if released is not None:
         return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
     # Who trains is predicted as they said, and people much as their features are: what has no noise shows there.
@@ -100,7 +100,7 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
     return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
 
 
-def _kept_on_devices(guarantee: Guarantee) -> bool:
+def _is_local(guarantee: Guarantee) -> bool:
     """Whether people randomize some of it themselves, so that no server ever has the truth."""
     return guarantee.model == "local" and any(math.isfinite(part.epsilon) for part in guarantee.parts or (guarantee,))
 
@@ -116,13 +116,13 @@ def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) 
         caption=(_extent(drawn, nodes), covered),
         total=nodes,
         classes=_classes(links),
-        places=_as_pairs(places_of(pairs, len(drawn))),
+        places=_as_pairs(layout_of(pairs, len(drawn))),
         predicted=_predicted(model, drawn),
         edges={} if kind is None else _drawn_edges({kind: pairs}),
     )
 
 
-def _published(model: Estimator, graph: Graph) -> Graph | None:
+def _released_graph(model: Estimator, graph: Graph) -> Graph | None:
     """Return the graph that was released: by this run, or the one it was trained on."""
     # What other methods publish are sums, and no graph.
     if model.guarantee.against != RELEASE_READERS:
@@ -131,11 +131,11 @@ def _published(model: Estimator, graph: Graph) -> Graph | None:
     return graph if published is None else published
 
 
-def _told_apart(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
+def _edges_by_kind(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
     """Return the maker's edges by kind: true and released ones apart, where the run released a graph."""
     if graph.get("release") is not None:
         return {RELEASED: pairs}
-    released = _published(model, graph)
+    released = _released_graph(model, graph)
     if released is None:
         return {LINKED: pairs}
     both = (pairs, pairs_among(released.edge_index, drawn))
@@ -166,10 +166,10 @@ def _predicted(model: Estimator, drawn: np.ndarray) -> tuple[int, ...]:
     return tuple(best.cpu().numpy()[drawn].tolist())
 
 
-def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
+def _protected_aspects(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
     """Say of each node what the guarantee hides of it, for a finite epsilon."""
-    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
-    units = [part.unit for part in whole if math.isfinite(part.epsilon)]
+    parts = () if guarantee.void is not None else guarantee.parts or (guarantee,)
+    units = [part.unit for part in parts if math.isfinite(part.epsilon)]
     aspects = {aspect for unit in units for aspect in unit.covers}
     connected = any(unit.covers_connections for unit in units)
     for own_edges in private:
@@ -196,7 +196,7 @@ MOST_EDGES: Final = 6_000
 _STEPS: Final = 120
 _OTHERS: Final = 24
 _HOPS: Final = 40
-_SIDE: Final = 1000
+_LAYOUT_SIZE: Final = 1000
 _PICTURE_SEED: Final = 20_240
 
 
@@ -211,17 +211,17 @@ def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.n
     # The same sample each time, so that pictures of two runs on one graph can be laid side by side.
     rng = np.random.default_rng(_PICTURE_SEED)
     source, target = edge_index.cpu().numpy()
-    chosen = np.zeros(nodes, dtype=bool)
+    selected = np.zeros(nodes, dtype=bool)
     # Neighbourhoods and not single nodes: of a sparse graph, single nodes would have no edge among them.
     for _ in range(_HOPS):
-        neighbours = np.unique(target[chosen[source]])
-        new = neighbours[~chosen[neighbours]]
+        neighbours = np.unique(target[selected[source]])
+        new = neighbours[~selected[neighbours]]
         if not len(new):
-            new = rng.choice(np.flatnonzero(~chosen), 1)
-        free = most - int(chosen.sum())
-        chosen[new if len(new) <= free else rng.choice(new, free, replace=False)] = True
-    chosen[rng.choice(np.flatnonzero(~chosen), most - int(chosen.sum()), replace=False)] = True
-    return np.flatnonzero(chosen)
+            new = rng.choice(np.flatnonzero(~selected), 1)
+        free = most - int(selected.sum())
+        selected[new if len(new) <= free else rng.choice(new, free, replace=False)] = True
+    selected[rng.choice(np.flatnonzero(~selected), most - int(selected.sum()), replace=False)] = True
+    return np.flatnonzero(selected)
 
 
 def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
@@ -233,11 +233,11 @@ def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
     """
     ends = edge_index.cpu().numpy()
     inside = ends[:, np.isin(ends[0], drawn) & np.isin(ends[1], drawn)]
-    places = np.sort(np.searchsorted(drawn, inside), axis=0)
-    return np.unique(places.T, axis=0).reshape(-1, 2)
+    pairs = np.sort(np.searchsorted(drawn, inside), axis=0)
+    return np.unique(pairs.T, axis=0).reshape(-1, 2)
 
 
-def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
+def layout_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     """Return a place for each node, int64 [n, 2] in [0, 1000]: linked nodes near, others apart. Springs along the edges
     and a push from a few others, drawn anew in each step, which so costs as many operations as there are edges and
     nodes.
@@ -251,22 +251,22 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     links = links + links.T
     counts = links.sum(axis=1)[:, None]
     degree, linked = np.maximum(counts, 1.0), counts > 0
-    place = rng.standard_normal((nodes, 2))
+    positions = rng.standard_normal((nodes, 2))
     for step in range(_STEPS):
         # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
-        sampled = rng.integers(nodes, size=(nodes, _OTHERS)).T
+        pushers = rng.integers(nodes, size=(nodes, _OTHERS)).T
         # Each coordinate by itself, [others, n]: long rows are added up several at a time.
-        x, y = (column - column[sampled] for column in place.T)
-        near = x**2 + y**2 + 0.01
-        push = np.stack([(x / near).mean(axis=0), (y / near).mean(axis=0)], axis=1)
-        pull = links @ place / degree - place * linked
-        move = 1.5 * push + pull - 0.12 * place
+        x, y = (column - column[pushers] for column in positions.T)
+        distances = x**2 + y**2 + 0.01
+        push = np.stack([(x / distances).mean(axis=0), (y / distances).mean(axis=0)], axis=1)
+        pull = links @ positions / degree - positions * linked
+        move = 1.5 * push + pull - 0.12 * positions
         # Shorter steps towards the end, so that what has found its place stays there.
         length = np.linalg.norm(move, axis=1, keepdims=True) + 1e-9
-        place += move / length * np.minimum(length, 0.5 * (1 - step / _STEPS))
-    if not len(place):
+        positions += move / length * np.minimum(length, 0.5 * (1 - step / _STEPS))
+    if not len(positions):
         return np.zeros((0, 2), dtype=np.int64)
-    low, high = np.quantile(place, [0.005, 0.995], axis=0)
-    shares = np.clip((place - low) / np.maximum(high - low, 1e-9), -0.02, 1.02)
-    whole: np.ndarray = np.round(_SIDE * (shares + 0.02) / 1.04).astype(np.int64)
-    return whole
+    low, high = np.quantile(positions, [0.005, 0.995], axis=0)
+    shares = np.clip((positions - low) / np.maximum(high - low, 1e-9), -0.02, 1.02)
+    layout: np.ndarray = np.round(_LAYOUT_SIZE * (shares + 0.02) / 1.04).astype(np.int64)
+    return layout

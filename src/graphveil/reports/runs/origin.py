@@ -30,7 +30,7 @@ def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = 
             where=str(record.run),
             remedy="where the collection was simulated and the truth is at hand: attack RUN --truth DATA",
         )
-    graph = load_plain(*(_place(record, root) if data is None else (data, root)))
+    graph = load_plain(*(_source_of(record, root) if data is None else (data, root)))
     share = options.get("private_share")
     return graph if share is None else draw_private(graph, float(share), int(options.get("seed", 0)))
 
@@ -57,9 +57,9 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
             where=truth.schema.name,
             allowed=f"the {count_of(int(people.num_nodes), 'person')} of {people.schema.name}, as they were enrolled",
         )
-    same = copy(truth)
-    same["schema"] = truth.schema.derived(name=people.schema.name)  # a method knows its people by it
-    return same
+    renamed = copy(truth)
+    renamed["schema"] = truth.schema.derived(name=people.schema.name)  # a method knows its people by it
+    return renamed
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
@@ -73,7 +73,7 @@ def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
     record = read_run(run)
     if is_collected(record):
         raise no_graph("it was trained on what people's devices sent, and", run)
-    return _place(record, root)
+    return _source_of(record, root)
 
 
 def no_graph(why: str, where: Path) -> InputError:
@@ -90,10 +90,10 @@ def no_graph(why: str, where: Path) -> InputError:
     )
 
 
-def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
+def _source_of(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
     source, stored = str(record.options.get("source", record.data)), record.options.get("data_root")
     if not is_name(source) and not Path(source).is_dir():
         raise InputError(f"its graph lay in {source}, and is not there", where=str(record.run), remedy=_REMEDY)
     # Of a root that is gone nothing can be read; the usual one may hold the same public set.
-    before = Path(str(stored)) if stored is not None and Path(str(stored)).is_dir() else None
-    return source, before if root is None else root
+    stored_root = Path(str(stored)) if stored is not None and Path(str(stored)).is_dir() else None
+    return source, stored_root if root is None else root

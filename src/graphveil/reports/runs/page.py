@@ -13,7 +13,7 @@ from graphveil.reports.base.card import Row, TrustPicture, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord, Standing
-from graphveil.reports.base.templating import page_scripts, rendered
+from graphveil.reports.base.templating import page_scripts, render
 from graphveil.reports.runs.card import About, attack_command, public_card
 from graphveil.reports.runs.picture import Drawing, Picture
 from graphveil.runtime.words import count_of
@@ -34,8 +34,8 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
 
         curves = [(name, attack_charts(f"attack{n}", results)) for n, (name, results) in enumerate(attacks.items())]
     attacked = {"attacks": section, "attack_curves": tuple(curves), "attack_summary": summary}
-    content = {**_content(record), **attacked, **_drawn(picture)}
-    return rendered("report.html.j2", **content)
+    content = {**_content(record), **attacked, **_picture_fields(picture)}
+    return render("report.html.j2", **content)
 
 
 def shared_html(about: About, picture: Picture | None) -> str:
@@ -47,10 +47,10 @@ def shared_html(about: About, picture: Picture | None) -> str:
     card = public_card(about)
     tabs = (("Privacy", card.sections[:3]), ("Accuracy", card.sections[3:4]), ("Ledger", card.sections[4:]))
     title = f"{about.method} on {about.data}"
-    return rendered("shared.html.j2", card=card, title=title, tabs=tabs, **_drawn(picture))
+    return render("shared.html.j2", card=card, title=title, tabs=tabs, **_picture_fields(picture))
 
 
-def _drawn(picture: Picture | None) -> dict[str, Any]:
+def _picture_fields(picture: Picture | None) -> dict[str, Any]:
     drawing = None if picture is None else Drawing(picture)
     return {"drawing": drawing, "scripts": page_scripts(graph=picture is not None)}
 
@@ -61,12 +61,12 @@ def _content(record: RunRecord) -> dict[str, Any]:
     return {
         "record": record,
         "read_as_is": read_as_is(record.privacy.guarantee, "run"),
-        "protected": words.protected(record.privacy.guarantee, record.privacy.epsilon_relationship),
+        "protected": words.protected_lines(record.privacy.guarantee, record.privacy.epsilon_relationship),
         "trust": TrustPicture(parties_of(record.privacy.guarantee, record.method, record.settings)),
         "less": less_than_a_person(record.privacy.guarantee),
         "exposed": words.not_protected(record.privacy.guarantee, record.settings),
-        "figure": words.figure(record)[0],
-        "holds": words.holds(record),
+        "figure": words.score_name(record),
+        "holds": words.private_content(record),
         "meaning": words.lift_sentence(record),
         "spent": words.spent_line(record.privacy.ledger, record.settings),
         "controls": record.scores.controls,
@@ -75,48 +75,48 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "scores": tuple(_scores(record)),
         "lead": record.lead,
         "standing": words.rival_sentence(record),
-        "spends": cards.spends(record.privacy.ledger),
-        "totals": cards.totals(record.privacy.ledger),
+        "spends": cards.spend_rows(record.privacy.ledger),
+        "totals": cards.total_rows(record.privacy.ledger),
         "settings": [(key, text.value_text(value)) for key, value in {**used, **record.options}.items()],
         "runs": count_of(runs, "run"),
         "measured": words.measured_with(record),
         "spread_over": words.intervals_over(record.scores.accuracy),
-        "training": training_charts(record.history, noisy=words.noisy_labels(record.privacy.guarantee)),
+        "training": training_charts(record.history, noisy=words.has_noisy_labels(record.privacy.guarantee)),
         "repeated": runs > 1,
     }
 
 
-def _bar(of: Standing) -> dict[str, Any]:
+def _bar(standing: Standing) -> dict[str, Any]:
     """One score as a bar, in per cent; its kind is the class of its style: own, rival, control or ceiling."""
-    score, name = of.score, f"{of.name} (rival)" if of.kind == "rival" else of.name
-    low, high = (score.low, score.high) if words.measured(score) else (score.mean, score.mean)
+    score, name = standing.score, f"{standing.name} (rival)" if standing.kind == "rival" else standing.name
+    low, high = (score.low, score.high) if words.has_interval(score) else (score.mean, score.mean)
     number, runs = text.percent(score.mean), ", ".join(text.percent(run) for run in score.runs)
     return {
         "name": name,
-        "kind": of.kind,
-        "mean": _place(score.mean),
-        "low": _place(low),
-        "high": _place(high),
-        "measured": words.measured(score),
+        "kind": standing.kind,
+        "mean": _per_cent(score.mean),
+        "low": _per_cent(low),
+        "high": _per_cent(high),
+        "measured": words.has_interval(score),
         "number": number,
         "tooltip": f"{name}: {number} (95%: {words.interval(score)}); runs: {runs}",
     }
 
 
 def _scores(record: RunRecord) -> Iterator[Row]:
-    for of in record.standings:
+    for standing in record.standings:
         meaning = {
             "own": "this run",
-            "rival": words.RIVAL_MEANING.get(of.name, "another method at the same privacy price"),
-            "control": words.CONTROL_MEANING.get(of.name, ""),
+            "rival": words.RIVAL_MEANING.get(standing.name, "another method at the same privacy price"),
+            "control": words.CONTROL_MEANING.get(standing.name, ""),
             "ceiling": "the same model on the true data, for comparison only",
-        }[of.kind]
-        name = f"{of.name} (best {of.kind})" if of.best else of.name
-        cells = name, text.percent(of.score.mean), words.interval(of.score), meaning
-        yield Row(cells, strong=of.kind == "own")
+        }[standing.kind]
+        name = f"{standing.name} (best {standing.kind})" if standing.best else standing.name
+        cells = name, text.percent(standing.score.mean), words.interval(standing.score), meaning
+        yield Row(cells, strong=standing.kind == "own")
 
 
-def _place(share: float) -> str:
+def _per_cent(share: float) -> str:
     """A share in [0, 1] as per cent for a style: an interval may reach beyond what a share can be."""
     # Beyond the ends nothing could be drawn, and a number that means nothing would widen the zoomed scale.
     return f"{100 * min(1.0, max(0.0, share)):.2f}"

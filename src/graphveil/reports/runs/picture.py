@@ -82,7 +82,7 @@ _WORDS: Final = {
     MADE: "in the release, not true",
 }
 #: Beyond this many edges lines hide the nodes unless they are thin.
-_MANY: Final = 2_500
+_THIN_FROM: Final = 2_500
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Drawing:
     @property
     def edges(self) -> tuple[Key, ...]:
         return tuple(
-            Key(_stroke(kind), f"{_word(kind)} ({len(of):,} drawn)") for kind, of in self.picture.edges.items()
+            Key(_stroke(kind), f"{_word(kind)} ({len(pairs):,} drawn)") for kind, pairs in self.picture.edges.items()
         )
 
     @property
@@ -134,25 +134,27 @@ class Drawing:
         dots = list(zip(picture.places, picture.predicted, strict=False))
         shapes = [self._path(kind, pairs) for kind, pairs in picture.edges.items()]
         for label in sorted(set(picture.predicted)):
-            shapes.append(_filled([place for place, predicted in dots if predicted == label], _colour(label), 5.5))
+            shapes.append(_dots([place for place, predicted in dots if predicted == label], _colour(label), 5.5))
         # Wrong predictions: a spot of the page's colour inside the dot.
         labelled = zip(dots, picture.labels, strict=False)
         wrong = [place for (place, predicted), label in labelled if label >= 0 and label != predicted]
-        shapes.append(_filled(wrong, "var(--page)", 2.75))
+        shapes.append(_dots(wrong, "var(--page)", 2.75))
         return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join(shapes)}</svg>'
 
     def numbers(self) -> dict[str, Any]:
-        kinds = [{"word": _word(kind), "colour": _stroke(kind), "pairs": of} for kind, of in self.picture.edges.items()]
+        kinds = [
+            {"word": _word(kind), "colour": _stroke(kind), "pairs": pairs} for kind, pairs in self.picture.edges.items()
+        ]
         colours = [_colour(label) for label in range(len(self.picture.classes))]
-        whole = self.picture
+        picture = self.picture
         return {
-            "places": whole.places,
-            "predicted": whole.predicted,
-            "classes": whole.classes,
-            "labels": whole.labels,
-            "parts": whole.parts,
-            "covered": whole.covered,
-            "names": whole.names,
+            "places": picture.places,
+            "predicted": picture.predicted,
+            "classes": picture.classes,
+            "labels": picture.labels,
+            "parts": picture.parts,
+            "covered": picture.covered,
+            "names": picture.names,
             "edges": kinds,
             "colours": colours,
         }
@@ -161,12 +163,12 @@ class Drawing:
         place = self.picture.places
         # One path for all: a thousand elements of their own would make the page slow and large.
         steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
-        width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
+        width, opacity = (0.8, 0.35) if len(pairs) > _THIN_FROM else (1.2, 0.55)
         stroke = f'stroke="{_stroke(kind)}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
         return f'<path d="{steps}" {stroke}/>' if steps else ""
 
 
-def _filled(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
+def _dots(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
     # Two half circles each: lines of no length with round ends are shorter, but browsers leave them out of a PDF.
     half = f"a{radius} {radius} 0 1 0"
     dots = "".join(f"M{x - radius:g} {y}{half} {2 * radius:g} 0{half}-{2 * radius:g} 0" for x, y in places)

@@ -47,9 +47,9 @@ class Released:
     def points(self) -> Iterable[tuple[int, Mapping[str, float]]]:
         """Each epoch's number and figures; of several repeats the figures say which."""
         for repeat, epochs in enumerate(self.curves, start=1):
-            behind = f"/run {repeat}" if len(self.curves) > 1 else ""
+            suffix = f"/run {repeat}" if len(self.curves) > 1 else ""
             for row in epochs:
-                yield int(row["epoch"]), {f"{key}{behind}": row[key] for key in row if key != "epoch"}
+                yield int(row["epoch"]), {f"{key}{suffix}": row[key] for key in row if key != "epoch"}
 
 
 def of_run(record: RunRecord) -> Released:
@@ -81,7 +81,7 @@ def _released(about: About, data: str | None, history: Iterable[Sequence[Row]]) 
     }
     if data is not None:
         facts["data"] = data
-    facts |= {f"settings/{key}": value for key, value in about.settings.items() if _plain(key, value, about)}
+    facts |= {f"settings/{key}": value for key, value in about.settings.items() if _is_plain(key, value, about)}
     prices = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "epsilon_relationship": about.relationship}
     figures = {key: float(value) for key, value in prices.items() if value is not None and math.isfinite(value)}
     # Infinity is a promise of its own, and many back ends hold no such number.
@@ -102,7 +102,7 @@ def _finite(row: Row) -> dict[str, float]:
     return {key: float(value) for key, value in numbers.items() if math.isfinite(value)}
 
 
-def _plain(key: str, value: object, about: About) -> bool:
+def _is_plain(key: str, value: object, about: About) -> bool:
     """Whether a setting is a plain value; a file that has no checksum would be told by its path."""
     options = METHODS[about.method].options if about.method in METHODS else {}
     is_path = key in options and options[key].file and isinstance(value, str) and "/" in value

@@ -20,8 +20,8 @@ Tracker: TypeAlias = Callable[[Released, str | None], str]
 
 _NAME = "graphveil"
 #: What MLflow takes in one call.
-_AT_ONCE = 500
-_LONGEST = 6_000
+_MLFLOW_BATCH = 500
+_MLFLOW_LONGEST = 6_000
 
 
 def find_tracker(name: str) -> Tracker:
@@ -30,9 +30,9 @@ def find_tracker(name: str) -> Tracker:
     # Before the training, after which it is used.
     require_packages(name, library, where=f"--track {name}")
 
-    def send(released: Released, place: str | None) -> str:
+    def send(released: Released, destination: str | None) -> str:
         try:
-            return write(released, place)
+            return write(released, destination)
         except Exception as error:
             what = f"{name} refused ({type(error).__name__}: {error})"
             raise WriteError(what, where="--track", remedy="the run itself is saved") from error
@@ -40,7 +40,7 @@ def find_tracker(name: str) -> Tracker:
     return send
 
 
-def _to_mlflow(released: Released, place: str | None) -> str:
+def _to_mlflow(released: Released, destination: str | None) -> str:
     """Write a run of the experiment that MLflow's variables name, else "graphveil"; return the URI and its number."""
     # Before the first import: MLflow tells its makers of each use otherwise.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -49,27 +49,27 @@ def _to_mlflow(released: Released, place: str | None) -> str:
         from mlflow.tracking import MlflowClient
 
         # The client and not `mlflow.start_run`, which adds user, script and git commit of this machine.
-        client: Any = MlflowClient(tracking_uri=place)
+        client: Any = MlflowClient(tracking_uri=destination)
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
         experiment = client.get_experiment_by_name(name)
         experiment_id = client.create_experiment(name) if experiment is None else experiment.experiment_id
         run = client.create_run(str(experiment_id), run_name=released.title).info.run_id
-        parameters = [Param(key, str(value)[:_LONGEST]) for key, value in released.facts.items()]
+        parameters = [Param(key, str(value)[:_MLFLOW_LONGEST]) for key, value in released.facts.items()]
         client.log_batch(run, params=parameters)
         now = int(1000 * time.time())
         metrics = [Metric(key, value, now, 0) for key, value in released.figures.items()]
         metrics += [Metric(key, value, now, step) for step, row in released.points() for key, value in row.items()]
-        for first in range(0, len(metrics), _AT_ONCE):
-            client.log_batch(run, metrics=metrics[first : first + _AT_ONCE])
+        for first in range(0, len(metrics), _MLFLOW_BATCH):
+            client.log_batch(run, metrics=metrics[first : first + _MLFLOW_BATCH])
         client.set_terminated(run)
     return f"{client.tracking_uri}, run {run}"
 
 
-def _to_tensorboard(released: Released, place: str | None) -> str:
+def _to_tensorboard(released: Released, destination: str | None) -> str:
     """Write a folder of event files into that of all runs, as `tensorboard --logdir` takes it; return it."""
     from torch.utils.tensorboard import SummaryWriter
 
-    folder = Path(place or "runs/tensorboard") / f"{released.title}-{datetime.now():%Y%m%d-%H%M%S-%f}"
+    folder = Path(destination or "runs/tensorboard") / f"{released.title}-{datetime.now():%Y%m%d-%H%M%S-%f}"
     # `filename_suffix` stays as it is: the file's name holds that of the machine in any case, and no reader needs it.
     with SummaryWriter(log_dir=str(folder)) as writer:
         table = "\n".join(f"| {key} | {value} |" for key, value in released.facts.items())
@@ -82,7 +82,7 @@ def _to_tensorboard(released: Released, place: str | None) -> str:
     return str(folder)
 
 
-def _to_wandb(released: Released, place: str | None) -> str:
+def _to_wandb(released: Released, destination: str | None) -> str:
     """Write a run into the folder that gets `wandb/`, on this machine unless WANDB_MODE says otherwise; return it."""
     # Before the first import: faults of its own are reported to its makers otherwise.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
@@ -90,8 +90,8 @@ def _to_wandb(released: Released, place: str | None) -> str:
 
     # Nothing leaves the machine before a user has asked for it in W&B's own words; `wandb sync` sends it later.
     where: dict[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline")}
-    if place is not None:
-        where["root_dir"] = place
+    if destination is not None:
+        where["root_dir"] = destination
     settings = wandb.Settings(
         # The words of the command, the script, installed packages, git, screen and machine: all of it names paths.
         x_disable_meta=True,
