@@ -27,7 +27,7 @@ from scipy import stats
 
 from graphveil.aggregation import build_inputs, propagate, standardise
 from graphveil.graphs import Graph, load_graph, random_split
-from graphveil.methods.base.network.features import centred_of, labels_of, reported_of
+from graphveil.methods.base.network.features import centred_features, labels_of, reported_of
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.people.released import Answers, LocalReports, randomize_people, topology_of
 from graphveil.methods.base.settings import NetworkSettings
@@ -110,7 +110,7 @@ def with_zeros(reports: LocalReports, graph: Graph, settings: NetworkSettings) -
     p, who = topology.propagation(), reported_of(reports.features)
     assert who is not None
     built = build_inputs(
-        centred_of(mechanism, reports.features),
+        centred_features(mechanism, reports.features),
         p,
         settings.steps_x,
         width=first_width(settings.model, settings.hidden),

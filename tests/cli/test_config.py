@@ -17,7 +17,7 @@ from graphveil.cli.base.options import Method
 from graphveil.cli.train.configured import Config, choices, collect, run_schema
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
-from graphveil.methods.registry import advised, build_method
+from graphveil.methods.registry import build_method, resolved_choice
 from graphveil.reports.runs import folder as run_folder
 from tests.cli.conftest import Terminal
 from tests.graphs.made import folder as own_folder
@@ -30,7 +30,7 @@ CASES: tuple[dict[str, Any], ...] = ({}, {"epsilon_x": None}, {"epsilon_x": math
 
 def written(name: str, settings: dict[str, Any]) -> str:
     """The config.toml of a run of a method with these settings, without the training."""
-    choice = advised(name, settings, classes=3)
+    choice = resolved_choice(name, settings, classes=3)
     built = build_method(name, settings, classes=3)
     used = choice.method.load_family().used_settings(built, METHODS[name].settle(settings))
     return run_folder.config_toml(made.record(method=name, data="digits", settings=used, options=OPTIONS))

@@ -22,7 +22,7 @@ from graphveil.device.reports.features import STEPS, Features
 from graphveil.device.reports.label import Label
 from graphveil.errors import BudgetError
 from graphveil.graphs import Split
-from graphveil.methods.base.people.account import Paid
+from graphveil.methods.base.people.account import TaskPayment
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.result import Result
@@ -126,7 +126,7 @@ def test_training_on_an_updated_export_books_what_is_new(tmp_path: Path) -> None
         spent.append(len(method.ledger.spends))
     assert spent == [1, 1, 2, 2] and method.guarantee.epsilon == 6.0
     # People of another task are others as far as anybody knows, and their price was not declared.
-    other = replace(exports[0].reports(split), paid=Paid("another task", {"labels": 1}))
+    other = replace(exports[0].reports(split), paid=TaskPayment("another task", {"labels": 1}))
     with pytest.raises(BudgetError, match="not the collection that was paid for"):
         method.fit_reports(other, topology)
 

@@ -108,7 +108,7 @@ def bare_model(run: Path, out: Path) -> Path:
 
 def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
     """A model file whose facts are changed and whose hash is made to fit: what an attacker would hand in."""
-    from graphveil.methods.base.storage import KEY, digest_of
+    from graphveil.methods.base.storage import KEY, content_hash
 
     if rng.random() < 0.3:
         return mutate(content, name, rng)
@@ -125,7 +125,7 @@ def resealed(content: bytes, name: str, rng: random.Random) -> bytes:
         try:
             header["facts"] = json.loads(mutate(facts, "facts.json", rng))
             assert isinstance(header["facts"], dict)
-            header["sha256"] = digest_of(header["kind"], header["facts"], tensors)
+            header["sha256"] = content_hash(header["kind"], header["facts"], tensors)
             return bytes(save(tensors, metadata={KEY: json.dumps(header)}))
         except (ValueError, AssertionError, RecursionError):
             continue

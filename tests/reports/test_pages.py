@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.methods.base.network.objectives import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL_LABELS
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.templating import VENDOR
 from graphveil.reports.runs import page
@@ -111,7 +111,7 @@ def test_a_void_run_is_loud_and_figures_of_several_labels_are_called_f1(render: 
     void_page, plain = render(made.record(void="noise was reproducible (seed 3)")), render(made.record())
     assert "his run protects nobody" in void_page and "noise was reproducible (seed 3)" in void_page
     assert "protects nobody" not in plain and "Accuracy on" in plain
-    several = render(made.record(notes=(SEVERAL,)))
+    several = render(made.record(notes=(SEVERAL_LABELS,)))
     assert "icro F1 on the test nodes" in several and "Accuracy on" not in several
 
 

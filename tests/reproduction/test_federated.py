@@ -13,7 +13,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness, gaussian_delta
 from graphveil.reproduction import clear, runner
 from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.clear import Outcome, Plan, train_twins
+from graphveil.reproduction.clear import BestEpoch, Plan, train_twins
 from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.federated import DELTA, Federated
 

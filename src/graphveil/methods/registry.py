@@ -1,4 +1,4 @@
-"""The methods by name.  What commands offer, tables say, tuning may change and audits run is read from here.
+"""The methods by name.  Commands, tables, tuning and audits read here which methods and settings there are.
 
 Importing this loads no class: no torch, no SciPy, no compiler.  A new method is a class, and one more `Method` in the
 `entries` of its family.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts
     from graphveil.methods.base.family import Plan
 
-#: What methods of a kind have in common, in words, and the methods.
+#: The methods by kind; a kind is what they have in common, in words.
 KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
     {
         "private features and labels": LOCAL_METHODS,
@@ -59,7 +59,7 @@ def find_method(name: str) -> Method:
 
 
 def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
-    """Refuse to protect again what was published already: a graph with a `release` that the method did not make."""
+    """Refuse a graph with a `release` that the method did not make: it would protect published data again."""
     origin = getattr(graph, "release", None)
     if origin is None:
         return
@@ -78,12 +78,12 @@ def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
 
 
 def settings_on(graph: Graph | GraphParts, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a method on a graph: a release that it made keeps those that it was made with.
+    """Return the settings of a method on a graph; on a release of the method they include those of the release.
 
     Args:
-        graph: its release, where it is one, is looked at.
+        graph: maybe a release.
         name: of the method.
-        settings: as they were given; InputError for other ones than the release was made with.
+        settings: as they were given; InputError if they contradict the settings of the release.
     """
     origin, options = getattr(graph, "release", None), find_method(name).options
     if origin is None or origin.method != name:
@@ -92,7 +92,7 @@ def settings_on(graph: Graph | GraphParts, name: str, settings: Mapping[str, Any
     # In a release's file infinity is a text.
     fixed = {key: float(value) if key.startswith("epsilon") else value for key, value in fixed.items()}
     for key, value in fixed.items():
-        if settings.get(key, value) not in (value, None):  # it would change nothing, and seem to
+        if settings.get(key, value) not in (value, None):  # it would have no effect
             raise InputError(
                 f"{key} is {settings[key]}, but the release has been made and paid for",
                 where=graph.schema.name,
@@ -108,11 +108,11 @@ def tagged(tag: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Advised:
-    """What a choice of method and settings comes to once a total budget is split.
+class MethodChoice:
+    """A method and its settings, with a total budget split.
 
     Attributes:
-        method: what is really built: label-pool in the place of lpgnn where the label gets all of the total.
+        method: the method to build: label-pool in place of lpgnn where the label gets the whole total.
         settings: of its class, defaults filled in.
     """
 
@@ -120,8 +120,8 @@ class Advised:
     settings: Mapping[str, Any]
 
 
-def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
-    """Return the method and settings that a choice comes to; a total is split by `advised_split`.
+def resolved_choice(name: str, settings: Mapping[str, Any], classes: int) -> MethodChoice:
+    """Return the method to build and all its settings; `advised_split` splits a total.
 
     Args:
         classes: the declared number of classes, which the split depends on.
@@ -130,37 +130,37 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     used = method.settle(settings)
     # A curator's epsilon is the price of one training and not a total of several reports.
     if method.trust == "central":
-        return Advised(method, used)
+        return MethodChoice(method, used)
     total = used.pop("epsilon", None)
     if total is None:
-        return Advised(method, used)
+        return MethodChoice(method, used)
     # Where people send a label alone, it gets all of the total.
     if "epsilon_x" not in method.options:
-        return Advised(method, {**used, "epsilon_y": total})
+        return MethodChoice(method, {**used, "epsilon_y": total})
     # Nobody sends both reports, so neither takes anything from the other.
     if ONE_REPORT in method.tags:
-        return Advised(method, {**used, "epsilon_x": total, "epsilon_y": total})
+        return MethodChoice(method, {**used, "epsilon_x": total, "epsilon_y": total})
 
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
-        return Advised(METHODS["label-pool"], {"epsilon_y": epsilon_y})
-    return Advised(method, {**used, "epsilon_x": epsilon_x, "epsilon_y": epsilon_y})
+        return MethodChoice(METHODS["label-pool"], {"epsilon_y": epsilon_y})
+    return MethodChoice(method, {**used, "epsilon_x": epsilon_x, "epsilon_y": epsilon_y})
 
 
 def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
-    """Return an unfitted estimator of what `advised` says.
+    """Return an unfitted estimator of the `resolved_choice`.
 
     Args:
         seed: fixes splits and weights, never privacy noise.
     """
-    choice = advised(name, settings, classes)
+    choice = resolved_choice(name, settings, classes)
     return choice.method.load_class()(**choice.settings, seed=seed, device=device)
 
 
 def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that build a method once more, of those that a run used: what is not by default.
+    """Return the settings that build the method of a run again: those that differ from the defaults.
 
-    A total budget stands for the parts that it was split into.
+    A total budget is returned in place of its parts.
 
     Args:
         used: what `base.family.Family.used_settings` returned for a run.
@@ -178,7 +178,7 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
     """Return the files that settings name, by setting.
 
     Args:
-        name: of the method; of one that is no entry here, nothing is known.
+        name: of the method; no files for one that is no entry here.
     """
     options = METHODS[name].options if name in METHODS else {}
     named = {key: value for key, value in settings.items() if key in options and options[key].file}
@@ -186,11 +186,11 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def load_method(path: str | Path) -> Any:
-    """Return the method saved in a file or run folder, whichever it is. Raises ModelFileError when the file is missing,
-    damaged or not ours.
+    """Return the method saved in a file or run folder. Raises ModelFileError when the file is missing, damaged or not
+    ours.
 
-    The ledger beside it, where there is one, is its account: a spend is in that file before any data is read, and all
-    who load the same run share it.
+    The ledger beside it is its account: a spend is in that file before any data is read, and all who load the same run
+    share it.
 
     Example:
         >>> from pathlib import Path
@@ -207,12 +207,12 @@ def load_method(path: str | Path) -> Any:
     from graphveil.methods.base.storage import read_method
 
     kind, _, _ = read_method(path)
-    # A method that fixes settings of another class is saved under the name of that one; plain networks have one name.
+    # A method that fixes settings of another class is saved under the name of that class; plain networks have one name.
     stored = {method.name: method for method in METHODS.values() if not method.fixed}
     stored[PLAIN_NETWORK] = BASELINE_METHODS[0]
-    later = graphveil.method_of_kind(kind)
-    if later is not None:
-        return later.load(path)
+    federated = graphveil.method_of_kind(kind)
+    if federated is not None:
+        return federated.load(path)
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
     loaded = load_estimator(stored[kind].load_class(), path)
@@ -226,8 +226,8 @@ def load_method(path: str | Path) -> Any:
 def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> Plan:
     """Return what training a method on a graph would promise and cost; refuses a graph that the method cannot serve.
 
-    Only the topology (where it is public), the schema, the layout of the features and the number of labels a
-    person are looked at; no private value is read.
+    Reads only the topology (where it is public), the schema, the layout of the features and the number of labels a
+    person, no private value.
 
     Args:
         graph: n nodes; parts of a graph need no torch.
@@ -238,5 +238,6 @@ def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> P
     settled = family.used_settings(estimator, method.settle(settings))
     require_trainable(method, graph)
     planned: Plan = family.plan(name, estimator, graph, settled)
-    leaning = estimator.account.leaning(planned.guarantee, estimator.parameters(), graph.schema)
-    return replace(planned, guarantee=leaning)
+    parameters = estimator.parameters()
+    guarantee = estimator.account.with_declared_assumptions(planned.guarantee, parameters, graph.schema)
+    return replace(planned, guarantee=guarantee)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs.value.features import features_from_rows
-from graphveil.methods.base.people.account import Account, digest_of, restored_account
+from graphveil.methods.base.people.account import Account, restored_account, tensors_digest
 from graphveil.privacy import Ledger, Spend
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 
@@ -158,20 +158,20 @@ def test_a_remembered_collection_is_free_and_another_one_is_named_as_such() -> N
     own = account(2.0)
     own.collect([spend()], lambda: Sent("a"))
     for _ in range(3):
-        own.recognise("a", [spend()])
+        own.book_collection("a", [spend()])
     assert len(own.ledger.spends) == 1
-    own.recognise("b", [spend()])
+    own.book_collection("b", [spend()])
     assert [row.name for row in own.ledger.spends] == ["reports", "reports (another collection)"]
-    own.recognise("b", [spend()])
+    own.book_collection("b", [spend()])
     assert len(own.ledger.spends) == 2
 
 
 def test_a_collection_that_could_not_be_paid_is_not_free_the_next_time() -> None:
     own = account()
-    own.recognise("a", [spend()])
+    own.book_collection("a", [spend()])
     for _ in range(2):
         with pytest.raises(BudgetError, match="not the collection that was paid for") as refused:
-            own.recognise("b", [spend()])
+            own.book_collection("b", [spend()])
         assert "an account of its own" in str(refused.value)
     assert own.collections == {"a"} and len(own.ledger.spends) == 1
 
@@ -202,16 +202,16 @@ def test_a_release_does_not_take_the_place_of_what_was_paid() -> None:
 def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:
     own = account(3.0)
     for digest in ("b", "a"):
-        own.recognise(digest, [spend()])
+        own.book_collection(digest, [spend()])
     facts = json.loads(json.dumps(own.facts()))
     assert facts["collections"] == ["a", "b"]
     back = restored_account(facts)
     assert (back.ledger, back.collections) == (own.ledger, own.collections)
-    back.recognise("a", [spend()])
+    back.book_collection("a", [spend()])
     assert len(back.ledger.spends) == 2
     del facts["collections"]  # as older versions wrote it: nothing is remembered, so nothing is free
     with pytest.raises(BudgetError):
-        (older := restored_account(facts)).recognise("a", [spend(1.5)])
+        (older := restored_account(facts)).book_collection("a", [spend(1.5)])
     assert not older.collections
 
 
@@ -231,16 +231,16 @@ PARTS = {"labels": torch.tensor([0, 1, 2, 3]), "bits": torch.tensor([[1, 0], [0,
     ],
 )
 def test_other_reports_have_another_digest(other: dict[str, Tensor]) -> None:
-    assert digest_of(PARTS) != digest_of(other)
+    assert tensors_digest(PARTS) != tensors_digest(other)
 
 
 def test_a_digest_knows_values_and_not_how_they_lie_in_memory() -> None:
     wide = torch.arange(12).reshape(3, 4)
-    assert digest_of({"a": wide.T}) == digest_of({"a": wide.T.contiguous()}) != digest_of({"a": wide})
-    assert digest_of(PARTS) == digest_of(dict(reversed(PARTS.items())))
-    assert len(digest_of(PARTS)) == 32 and int(digest_of(PARTS), 16) >= 0
+    assert tensors_digest({"a": wide.T}) == tensors_digest({"a": wide.T.contiguous()}) != tensors_digest({"a": wide})
+    assert tensors_digest(PARTS) == tensors_digest(dict(reversed(PARTS.items())))
+    assert len(tensors_digest(PARTS)) == 32 and int(tensors_digest(PARTS), 16) >= 0
     weight = torch.ones(2, requires_grad=True)
-    assert digest_of({"a": weight}) == digest_of({"a": torch.ones(2)})
+    assert tensors_digest({"a": weight}) == tensors_digest({"a": torch.ones(2)})
 
 
 def csr(columns: list[int], width: int = 30) -> Tensor:
@@ -249,5 +249,9 @@ def csr(columns: list[int], width: int = 30) -> Tensor:
 
 
 def test_sparse_reports_are_told_apart_by_where_their_numbers_stand() -> None:
-    same, moved, wider = digest_of({"x": csr([0, 1])}), digest_of({"x": csr([0, 2])}), digest_of({"x": csr([0, 1], 40)})
-    assert len({same, moved, wider}) == 3 and same == digest_of({"x": csr([0, 1])})
+    same, moved, wider = (
+        tensors_digest({"x": csr([0, 1])}),
+        tensors_digest({"x": csr([0, 2])}),
+        tensors_digest({"x": csr([0, 1], 40)}),
+    )
+    assert len({same, moved, wider}) == 3 and same == tensors_digest({"x": csr([0, 1])})

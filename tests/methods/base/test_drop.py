@@ -189,7 +189,7 @@ def test_the_best_of_a_few_pairs_is_kept(
 ) -> None:
     hops = search_hops(accuracies.__getitem__, dict(zip(BOTH, fixed, strict=True)), free, (4, 1))
     assert (hops.steps_x, hops.steps_y) == chosen
-    assert f"{chosen[0]} of features, {chosen[1]} of labels, chosen at no further cost" in hops.words
+    assert f"{chosen[0]} of features, {chosen[1]} of labels, chosen at no further cost" in hops.sentence
 
 
 @pytest.mark.parametrize(("none", "hops"), [(83, 0), (52, 2)])
@@ -213,8 +213,8 @@ def test_hops_of_lists_are_chosen_wherever_there_is_something_to_smooth(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_whole_trainings_tell_close_hops_apart_and_the_better_is_the_fit(seed: int) -> None:
     """Bit for bit what these hops give where they are set."""
-    assert ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.8, (1, 0): 0.82}).close(0.03) == ((1, 0), (2, 0))
-    assert not ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.7, (1, 0): 0.82}).close(0.03)
+    assert ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.8, (1, 0): 0.82}).close_pairs(0.03) == ((1, 0), (2, 0))
+    assert not ChosenHops(1, 0, {(8, 0): 0.3, (2, 0): 0.7, (1, 0): 0.82}).close_pairs(0.03)
     graph = social_graph(200, 8, 20, 3, seed=1)
     how: dict[str, Any] = {"split": random_split(graph, seed), "randomness": SeededRandomness(seed)}
     core = Solitude(epsilon_x=math.inf, epsilon_a=6.0, epochs=70).fit(graph, **how)
@@ -274,9 +274,9 @@ def test_few_validation_reports_leave_the_choice_to_the_public_topology() -> Non
         return x, 0.0, settings
 
     choices = [choose_hops(reads, y, topology, SHORT, BOTH) for y in (few, changed)]
-    assert choices[0] == choices[1] and not choices[0].tried
-    assert "too few validation reports" in choices[0].words
-    assert choose_hops(reads, labels, topology, SHORT, BOTH).tried
+    assert choices[0] == choices[1] and not choices[0].estimates
+    assert "too few validation reports" in choices[0].sentence
+    assert choose_hops(reads, labels, topology, SHORT, BOTH).estimates
 
 
 @pytest.mark.parametrize("people", [40, 200])
@@ -286,7 +286,7 @@ def test_where_nobody_is_connected_labels_take_no_hops_and_nothing_that_was_paid
     alone = make_graph(graph.x, graph.edge_index[:, :0], graph.y, graph.schema)
     method = LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=2)
     core = method.fit(alone, split=random_split(alone, 0), randomness=SeededRandomness(0))
-    assert core.hops is not None and bool(core.hops.tried) is (people == 200)
+    assert core.hops is not None and bool(core.hops.estimates) is (people == 200)
     assert core.settings.steps_y == 0
 
 

@@ -37,10 +37,10 @@ def test_a_pickled_account_knows_what_was_paid() -> None:
     payer = account()
     payer.collect([spend()], lambda: Sent("a"))
     again = pickle.loads(pickle.dumps(payer))
-    again.recognise("a", [spend()])
+    again.book_collection("a", [spend()])
     assert again.ledger == payer.ledger
     with pytest.raises(BudgetError):
-        again.recognise("b", [spend()])
+        again.book_collection("b", [spend()])
 
 
 def test_a_ledger_on_disk_serves_every_process(tmp_path: Path) -> None:

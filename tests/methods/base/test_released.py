@@ -19,8 +19,8 @@ from graphveil.graphs import load_parts
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base import cost
-from graphveil.methods.base.cost import drawn, propagation_of
-from graphveil.methods.base.people.asking import pay_for, reports_from, side_by_side
+from graphveil.methods.base.cost import fixed_integers, propagation_of
+from graphveil.methods.base.people.asking import charge_people, merged_rows, reports_from_tensors
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import BY_ID, Identified
 from graphveil.methods.base.people.released import Topology, randomize_people
@@ -76,7 +76,7 @@ def test_private_edges_do_not_decide_how_many_threads_there_are(
     """The last digits of sums follow the threads: an edge more or less at the limit would show in every prediction."""
     graph, fewer = made.graph(20), made.graph(20)
     fewer.edge_index = graph.edge_index[:, :-2]
-    monkeypatch.setattr(cost, "SMALL", graph.edge_index.shape[1])
+    monkeypatch.setattr(cost, "SMALL_EDGES", graph.edge_index.shape[1])
     monkeypatch.setattr(cost, "fastest_threads", lambda product: 2)
     threads = []
     for people in (graph, fewer):
@@ -91,7 +91,7 @@ def test_private_edges_do_not_decide_how_many_threads_there_are(
 @pytest.mark.parametrize(("below", "shape"), [(2, (7, 64)), (1_000, (2, 5_000)), (1_797, (2, 33)), (1, (2, 3))])
 def test_numbers_are_those_of_torch_for_the_seed_0(below: int, shape: tuple[int, ...]) -> None:
     theirs = torch.randint(0, below, shape, generator=torch.Generator().manual_seed(0))
-    assert np.array_equal(drawn(below, shape), theirs.numpy())
+    assert np.array_equal(fixed_integers(below, shape), theirs.numpy())
 
 
 @pytest.mark.parametrize("name", ["digits", "social-200"])
@@ -137,13 +137,13 @@ def test_reports_of_every_feature_mechanism_are_known_by_their_tensors(name: str
     more = {"delta": 1e-6} if "delta" in {option.name for option in info.options} else {}
     mechanism: Any = info.mechanism(epsilon=2.0, dimension=6, low=0.0, high=1.0, **more)
     sent = mechanism.randomize(torch.rand(9, 6), randomness=SeededRandomness(3))
-    reports = reports_from(sent.to_tensors())
+    reports = reports_from_tensors(sent.to_tensors())
     assert torch.equal(mechanism.estimate(reports), mechanism.estimate(sent))
 
 
 def test_tensors_that_no_mechanism_sends_are_named() -> None:
     with pytest.raises(InputError, match=r"reports: no feature report has tensors \['a', 'b'\]"):
-        reports_from({"b": torch.zeros(2), "a": torch.zeros(2)})
+        reports_from_tensors({"b": torch.zeros(2), "a": torch.zeros(2)})
 
 
 @settings(max_examples=60, deadline=None)
@@ -153,7 +153,7 @@ def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]
     stored = {"bits": torch.arange(5)[:, None].repeat(1, 3)}
     new = rows.count(-1)
     sent = {"bits": 100 + torch.arange(new)[:, None].repeat(1, 3)}
-    joined = side_by_side(Identified(torch.tensor(rows)), stored, sent)["bits"]
+    joined = merged_rows(Identified(torch.tensor(rows)), stored, sent)["bits"]
     fresh = iter(range(100, 200))
     assert joined[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
 
@@ -163,7 +163,7 @@ def opened(**budgets: tuple[float, float]) -> Ledger:
 
 
 def ask(ledger: Ledger, people: Identified | None, *, queries: int = 0) -> tuple[Ledger, frozenset[str]]:
-    return pay_for(ledger, people, [SPEND], name="town", group="g", queries=queries)
+    return charge_people(ledger, people, [SPEND], name="town", group="g", queries=queries)
 
 
 def some(*new: bool) -> Identified:

@@ -37,7 +37,7 @@ from graphveil.graphs.value.value import PlainGraph
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import advised, build_method, find_method
+from graphveil.methods.registry import build_method, find_method, resolved_choice
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent, peak_memory_mb
@@ -157,7 +157,7 @@ def learn(
             allowed=f"at least {_FEWEST}: half train, a quarter validate",
             remedy="export again when more have answered",
         )
-    choice = advised(name, all_settings, len(received.schema.classes))
+    choice = resolved_choice(name, all_settings, len(received.schema.classes))
     family = choice.method.load_family()
     start = time.perf_counter()
     runs = [

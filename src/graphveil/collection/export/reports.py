@@ -31,7 +31,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, Split
 from graphveil.mechanisms import AdjacencyRR, EdgeReports, MultiBitReports, NoisyDegree
 from graphveil.mechanisms.edges.neighbour_lists import DegreeReports
-from graphveil.methods.base.people.account import Paid
+from graphveil.methods.base.people.account import TaskPayment
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports
 from graphveil.methods.links.collection import LinkReports
@@ -126,14 +126,14 @@ class Received:
             masks[field.kind][bodies.numbers[bodies.answered(index)]] = True
         return masks
 
-    def paid(self) -> Paid:
+    def paid(self) -> TaskPayment:
         """Return the most that devices have paid, see `methods.base.people.account`."""
         task, times = self.collected.task, self.collected.times
         units: dict[str, int] = {}
         for index, field in enumerate(task.fields):
             unit = UNITS[field.kind]
             units[unit] = max(units.get(unit, 1), int(_draws(field, times[:, index]).max(initial=1)))
-        return Paid(task.hash.hex(), units)
+        return TaskPayment(task.hash.hex(), units)
 
     def most_of_one(self) -> Fraction | None:
         """Return the most epsilon that any single person has paid for all fields and epochs, at most the total of

@@ -32,7 +32,7 @@ from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import example_question
 from graphveil.methods.base.cost import ASSUMED_DEGREE, settle_threads
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import advised, build_method
+from graphveil.methods.registry import build_method, resolved_choice
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.rehearsal import made_private
@@ -185,7 +185,7 @@ def _rehearse(name: str, settings: Mapping[str, Any], world: World, over: tuple[
     method = build_method(name, settings, classes, seed=seed)
     method.fit(graph, split=split, randomness=SeededRandomness(seed))
     mine = hits(method.predict_proba(), graph, split)
-    family = advised(name, settings, classes).method.load_family()
+    family = resolved_choice(name, settings, classes).method.load_family()
     # Other noise than the method's: a control that shared it would be better than any that could be had.
     controls = family.controls(method, graph, split, randomness=SeededRandomness(1_000 + seed))
     rows: dict[str, np.ndarray] = {key: train() for key, train in controls.items() if not over or key in over}

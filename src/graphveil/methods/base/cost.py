@@ -21,9 +21,9 @@ from graphveil.training import fastest_threads
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0
-#: Neighbours of a node that cost and noise are planned for, where the true ones are private.
+#: The number of neighbours for which cost and noise are planned if the true number is private.
 ASSUMED_DEGREE = 10.0
-#: More entries than this are not timed but extrapolated.
+#: The most entries of a matrix that is timed.
 MOST_TIMED = 2_000_000
 #: Time of a product in training beside that of SciPy: 0.5 to 0.6 at 10 and 16 columns, one thread (measured).
 TRAINING_BESIDE_SCIPY = 0.5
@@ -50,38 +50,38 @@ class Propagation:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that training holds it in, see `aggregation.SparseMatrix`."""
+        """Bytes of it in training, see `aggregation.SparseMatrix`."""
         return (4 * (self.nodes + 1) + 8 * self.entries) * (1 if self.symmetric else 2)
 
 
 def propagation_of(edge_index: np.ndarray | Tensor, nodes: int) -> Propagation:
     """Return P of public edges, int64 [2, E]."""
-    a = Adjacency.of(edge_index, nodes)
-    return Propagation(a.to_scipy(), a.symmetric)
+    adjacency = Adjacency.of(edge_index, nodes)
+    return Propagation(adjacency.to_scipy(), adjacency.symmetric)
 
 
 def assumed_propagation(nodes: int, entries: int) -> Propagation:
-    """Return P of a made graph, where the true edges are private.
+    """Return P of a random graph, for plans where the true edges are private.
 
     Args:
-        entries: edges drawn at random; at most MOST_TIMED are.
+        entries: its number of edges; at most MOST_TIMED are drawn.
     """
-    # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
-    return propagation_of(drawn(nodes, (2, min(entries, MOST_TIMED))).astype(np.int64), nodes)
+    # Always the same edges: two plans of one run must agree, and timing needs the right size alone.
+    return propagation_of(fixed_integers(nodes, (2, min(entries, MOST_TIMED))).astype(np.int64), nodes)
 
 
-def drawn(below: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return whole numbers in 0..below-1, always the same: those of `torch.randint` for the seed 0, without torch."""
+def fixed_integers(below: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return integers in 0..below-1, always the same: those of `torch.randint` for the seed 0, without torch."""
     return np.random.RandomState(0).randint(0, 2**32, size=shape, dtype=np.uint32) % np.uint32(below)
 
 
 def network_cost(
     p: Propagation, graph: Graph | GraphParts, network: NetworkSettings, privacy: LocalPrivacy, *, noisy: bool = False
 ) -> tuple[float, float]:
-    """Return the (seconds, MB) of training a network all epochs; of public features their stored size is looked at.
+    """Return the (seconds, MB) of training a network all epochs; public features count at their stored size.
 
     Args:
-        noisy: whether a curator releases the features with noise, which leaves none at 0.
+        noisy: whether a curator releases the features with noise, so that none is 0.
     """
     n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
     width = first_width(network.model, network.hidden)
@@ -89,9 +89,9 @@ def network_cost(
     narrow = product_seconds(p, classes) * (network.steps_y * 2 + 3)
     per_node = n * (24 * width + 40 * classes) * 4 / 4e9
     mechanism = privacy.features(graph.schema)
-    # What the server holds of all people's features: all numbers, or the sampled coordinates.
+    # What the server stores of people's features: all numbers, or the sampled coordinates.
     if isinstance(mechanism, NotCollected) and not noisy:
-        entries = n  # one random coordinate a person stands in
+        entries = n  # one random coordinate a person in place of features
     elif isinstance(mechanism, Public) and not noisy:
         entries = _stored(graph, public=True)
     else:
@@ -133,34 +133,34 @@ def _stored(graph: Graph | GraphParts, *, public: bool) -> int:
     x = graph.x
     if not isinstance(x, SparseRows) and (isinstance(x, np.ndarray) or x.layout != torch.sparse_csr):
         return int(np.prod(x.shape))
-    # How many numbers sparse rows hold says how many private values are not 0; what people send is counted besides.
+    # The size of private sparse rows would reveal how many values are not 0; what people send is counted besides.
     if not public:
         return 0
     return int(x.values.size if isinstance(x, SparseRows) else x.values().numel())
 
 
 def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:
-    """Return the bytes a person sends: the mechanism's report, or every feature as 32 bits, and a class."""
+    """Return the bytes a person sends: the feature report, every feature as 32 bits where public, and a class."""
     return privacy.features(schema).report_bytes + math.ceil(math.log2(len(schema.classes))) / 8
 
 
-#: Below this many edges a second thread costs more than it gives.
-SMALL = 500_000
-WIDTH = 32
+#: Below this many edges a second thread costs more than it saves.
+SMALL_EDGES = 500_000
+TIMED_COLUMNS = 32
 
 
 def settle_threads(graph: Graph) -> int:
-    """Set torch's thread count for a topology and return it: one where the work is small, else the fastest."""
+    """Set torch's thread count for a topology and return it: one for a small one, else the fastest."""
     edges, nodes = graph.edge_index, int(graph.num_nodes)
     if "edges" in graph.schema.private:
-        # Sums in another order have other last digits, which would tell of how many edges there are: these are made.
-        many = min(round(ASSUMED_DEGREE * nodes), MOST_TIMED)
-        edges = torch.randint(nodes, (2, many), generator=torch.Generator().manual_seed(0))
-    if edges.shape[1] < SMALL:
+        # The order of sums changes their last digits: a count from the true edges would reveal how many there are.
+        count = min(round(ASSUMED_DEGREE * nodes), MOST_TIMED)
+        edges = torch.randint(nodes, (2, count), generator=torch.Generator().manual_seed(0))
+    if edges.shape[1] < SMALL_EDGES:
         # A fixed count also fixes the order of sums: the same seed gives the same bits on the same machine.
         torch.set_num_threads(1)
         return 1
-    # Of the first people, who hear from all over the graph: rows near each other would be found in a cache.
+    # Rows are those of the first targets, columns from all over the graph: neighbouring columns would be in a cache.
     p = normalised(edges[:, :MOST_TIMED].flip(0), nodes)
-    x = torch.randn(p.shape[1], WIDTH)
+    x = torch.randn(p.shape[1], TIMED_COLUMNS)
     return fastest_threads(lambda: p.forward.times(x))

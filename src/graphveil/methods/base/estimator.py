@@ -28,8 +28,8 @@ from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.method import Method
 from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.base.parameters import (
-    admitting,
     as_own_graph,
+    checked_init,
     classifier_tags,
     documented,
     labels_apart,
@@ -101,7 +101,7 @@ class Estimator:
         super().__init_subclass__(**keywords)
         init: Any = vars(cls).get("__init__")
         if init is not None:
-            cls.__init__ = admitting(cls, init)  # type: ignore[method-assign]
+            cls.__init__ = checked_init(cls, init)  # type: ignore[method-assign]
         if "entry" in vars(cls):
             options = cls.entry.options.items()
             cls.__doc__ = documented(cls, {**cls.further_help, **{name: option.help for name, option in options}})
@@ -282,7 +282,7 @@ class Estimator:
     @property
     def guarantee(self) -> Guarantee:
         """What was paid for protects, and all that this leans on; raises InputError before fitting."""
-        return self.account.leaning(self.mechanism_guarantee, self.parameters(), self.schema)
+        return self.account.with_declared_assumptions(self.mechanism_guarantee, self.parameters(), self.schema)
 
     @property
     def own_rows(self) -> bool:

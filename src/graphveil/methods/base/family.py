@@ -1,4 +1,4 @@
-"""What a family of methods tells a run, a plan, a tuning and a command: everything that differs between families.
+"""What runs, plans, tuning and commands need from a family of methods: everything that differs between families.
 
     LOCAL     labels, or features and labels, on a public topology
     LINKS     private neighbour lists
@@ -6,8 +6,8 @@
     RELEASES  a trusted curator publishes a graph
     BASELINES plain networks that protect nothing
 
-A family is one object; `base.method.Method.family` says where.  Where methods of a family differ, their classes say so
-in attributes (`trains_network`, `reads_edges`, `counts_classes`).
+A family is one object, located by `base.method.Method.family`.  Differences between its methods are attributes of their
+classes (`trains_network`, `reads_edges`, `counts_classes`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.guessing import adversary
 from graphveil.runtime.late import Tensor
 
-#: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
+#: Trains something to compare with and returns 1 (right) or 0 (wrong) for every test node.
 Control = Callable[[], np.ndarray]
 Controls: TypeAlias = Mapping[str, Control]
 
@@ -35,7 +35,7 @@ Collected = TypeVar("Collected", contravariant=True)
 
 
 class Family(Protocol[E_contra, Collected]):
-    """The methods of one kind, where they meet runs, plans, tuning and commands.
+    """The methods of one kind, as runs, plans, tuning and commands use them.
 
     Attributes:
         serves_releases: whether its methods may be trained on a graph that was published already.
@@ -44,7 +44,7 @@ class Family(Protocol[E_contra, Collected]):
     serves_releases: bool
 
     def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
-        """Return settings as a built method uses them: budgets after the split, hops after their defaults."""
+        """Return the settings that a built method uses: split budgets, and hops with their defaults."""
         return dict(settled)
 
     def plan(self, name: str, estimator: E_contra, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
@@ -55,10 +55,10 @@ class Family(Protocol[E_contra, Collected]):
         return None
 
     def controls(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
-        """Return what reaches its accuracy without the private values in question, at no privacy cost."""
+        """Return what is trained without the private values in question, at no privacy cost."""
 
     def ceiling(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
-        """Return the hits of what trains the same on raw data; it protects nothing."""
+        """Return the hits of the same training on raw data, which protects nothing."""
 
     def rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         """Return other methods at the same price."""
@@ -67,26 +67,26 @@ class Family(Protocol[E_contra, Collected]):
     def notes(
         self, estimator: E_contra, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        """Return what to mind when reading a run, a sentence each; `controlled`: controls and rivals were trained."""
+        """Return what readers of a run must know, a sentence each; `controlled`: controls and rivals were trained."""
 
     def repeats_note(self, estimator: E_contra, repeats: int) -> str:
-        """Return what several runs are: a simulation, or splits of one release."""
-        return collection_repeats(repeats)
+        """Return what the repeats are: a simulation, or splits of one release."""
+        return simulation_note(repeats)
 
     def train(self, estimator: E_contra, collected: Collected, *, exclude_validation: bool = False) -> Tensor:
-        """Train on what a method of the family collected and return the labels in it [n], as they were released."""
+        """Train on a collection of the family and return its labels [n] as they were released."""
 
 
-#: The family of a method that is known by name alone.
+#: The family of a method whose class is not known statically.
 AnyFamily: TypeAlias = Family[Any, Any]
 
 
-def collection_repeats(repeats: int) -> str:
+def simulation_note(repeats: int) -> str:
     return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 
 class Figures(Protocol):
-    """What a family adds to a plan; `section`: where its figures are in the JSON of a plan."""
+    """What a family adds to a plan; `section`: the key of its figures in the JSON of the plan."""
 
     @property
     def section(self) -> str: ...
@@ -125,10 +125,10 @@ class Plan:
         return {
             "method": self.method,
             "data": self.data,
-            "settings": spelled(self.settings),
+            "settings": json_values(self.settings),
             "guarantee": self.guarantee.to_dict(),
             "guarantee_sentence": self.guarantee.sentence(),
-            "epsilon": spelled(self.epsilon),
+            "epsilon": json_values(self.epsilon),
             "adversary": adversary(self.guarantee),
             "noise_to_signal": sections["noise_to_signal"],
             "seconds": self.seconds,
@@ -139,7 +139,7 @@ class Plan:
         }
 
 
-def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with infinities as the text "inf", which JSON can hold."""
+def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with infinities as the text "inf"."""
     # JSON has no infinity; Python would write one all the same, and nobody else could read it.
     return {name: number_to_json(v) if isinstance(v, float) else v for name, v in values.items()}

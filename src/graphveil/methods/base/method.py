@@ -1,4 +1,4 @@
-"""One entry a method: what it is, what it takes and where its class is; reading it loads no class."""
+"""The entry of a method: what it is, its options and the location of its class, which the entry does not load."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ class Option:
 
 @dataclass(frozen=True)
 class Forced:
-    """A setting that leaves another only one value: the other follows, unless it is set as well.
+    """A setting that leaves another setting only one value, which the other then gets unless it is set.
 
     Attributes:
-        by: the setting that forces. other, value: what follows, and the value that it is left with.
-        where: the values of `by` that force; None: whatever it is set to.
+        by: the setting that forces. setting, value: the setting that is forced, and its value.
+        where: the values of `by` that force; None: all.
     """
 
     by: str
-    other: str
+    setting: str
     value: Any
     where: tuple[Any, ...] | None = None
 
-    def holds(self, settings: Mapping[str, Any]) -> bool:
-        """Whether these settings, without defaults, leave the other open and force it."""
-        chosen = settings.get(self.by)
-        if chosen is None or settings.get(self.other) is not None:
+    def applies(self, settings: Mapping[str, Any]) -> bool:
+        """Whether these settings, without defaults, force the setting and do not set it."""
+        cause = settings.get(self.by)
+        if cause is None or settings.get(self.setting) is not None:
             return False
-        return self.where is None or chosen in self.where
+        return self.where is None or cause in self.where
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A run that the audit makes on two graphs that differ in one unit, to compare what comes out.
+    """A run that the audit repeats on two graphs that differ in one unit, to compare the outputs.
 
     Attributes:
         changes: the unit: "person", "label", "edge", "set of contacts", "private edge", "node" or "feature vector".
-        variant: what tells the run from the method's others.
+        variant: what distinguishes the run from other replays of the method.
     """
 
     changes: str
@@ -73,24 +73,25 @@ def _refuse_nothing(given: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """What commands need to know of a method, said once: help texts, tables, tuning and audits are derived from it.
+    """What commands need to know of a method; help texts, tables, tuning and audits are derived from it.
 
     The class of the method has it as `entry`.
 
     Attributes:
         trust: "local" (nobody sees raw data), "central" (a curator does), "none" (nothing is protected).
         location: where the class is, "module:Class"; the library exports it under that name.
-        family: where the methods of its kind meet runs, plans and tuning, "module:OBJECT"; see `base.family`.
-        options: setting -> what it is, in the order in which they are listed; seed and device belong to a run.
+        family: the object through which runs, plans and tuning use it, "module:OBJECT"; see `base.family`.
+        options: setting -> option, in the order of lists; seed and device belong to a run and are not among them.
         tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing;
             PUBLISHED_RIVAL is here to be compared with, and runs of other methods do not show it;
             ONE_REPORT has everybody send one of several reports.
-        fixed: settings of the class that it extends which are not for users to choose.
-        free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
-        search: the settings that matter, and the values that `tune` tries where nobody names any: at most a dozen
-            combinations, with the defaults among them.
+        fixed: settings of the class that it extends that users cannot choose.
+        free: settings on which nothing sent or published depends: trials of them on one collection cost nothing.
+        search: the settings that matter, and the values that `tune` tries by default: at most a dozen combinations,
+            the defaults among them.
         replays: the runs that the audit replays; none where nothing is protected.
-        refuse: raises InputError for chosen settings (without defaults) that do not go together.
+        refuse: raises InputError for settings (without defaults) that do not go together.
+        forced: settings that follow from others.
     """
 
     name: str
@@ -113,24 +114,24 @@ class Method:
         for name in settings:
             if name not in self.options:
                 raise InputError(f"setting {name!r} is not known", allowed=", ".join(sorted(self.options)))
-        # Both together would leave open which of the two a person pays.
+        # Together they would leave open what a person pays.
         if settings.get("epsilon") is not None and {"epsilon_x", "epsilon_y"} & set(settings):
             raise InputError(
                 "epsilon is a total that is split for you",
                 allowed="epsilon, or epsilon_x and epsilon_y",
                 remedy="leave out one of the two",
             )
-        settings = self.followed(settings)
+        settings = self.with_forced(settings)
         self.refuse(settings)
         return {**{name: option.default for name, option in self.options.items()}, **settings}
 
-    def followed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return chosen settings with those that follow from them."""
-        return {**settings, **{rule.other: rule.value for rule in self.forced if rule.holds(settings)}}
+    def with_forced(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings, without defaults, and those that they force."""
+        return {**settings, **{rule.setting: rule.value for rule in self.forced if rule.applies(settings)}}
 
     @property
     def class_name(self) -> str:
-        """What its class is called."""
+        """The name of its class."""
         return self.location.rpartition(":")[2]
 
     def load_class(self) -> Any:
@@ -143,7 +144,7 @@ class Method:
 
 
 def entry_of(name: str, methods: Iterable[Method]) -> Method:
-    """Return the entry of the method of this name among a family's."""
+    """Return the entry of this name."""
     return next(method for method in methods if method.name == name)
 
 

@@ -1,7 +1,7 @@
-"""The parameters of a method's class, and what an estimator refuses of scikit-learn's manners.
+"""The parameters of a method's class, and the refusals of an estimator's calls.
 
 An `__init__` names some parameters and passes the rest on as `**settings: Unpack[Options]`: type checkers read the
-typed dictionary, and at run time its keys stand in the signature with the defaults of whatever takes them in the end.
+typed dictionary, and at run time its keys appear in the signature with the defaults of their final receiver.
 """
 
 from __future__ import annotations
@@ -39,36 +39,40 @@ def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
     """Return the signature of `init`, an `__init__` of the class `kind`, with each keyword that it passes on.
 
     Args:
-        kind: settings that it has `derived` from others unless they are set have the default None.
+        kind: its `derived` settings have the default None.
         init: as it was written, with `**settings` or without.
     """
     plain = inspect.signature(init)
-    spaces: Mapping[str, Any] = inspect.unwrap(init).__globals__
+    namespace: Mapping[str, Any] = inspect.unwrap(init).__globals__
     listed: list[inspect.Parameter] = []
     for parameter in plain.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             listed += [
                 inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=_default(kind, name), annotation=_type(type_, spaces)
+                    name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=_default(kind, name),
+                    annotation=_evaluated(annotation, namespace),
                 )
-                for name, type_ in _passed_on(kind, init, str(parameter.annotation)).items()
+                for name, annotation in _passed_on(kind, init, str(parameter.annotation)).items()
                 if name not in plain.parameters
             ]
         else:
-            listed.append(parameter.replace(annotation=_type(parameter.annotation, spaces)))
+            listed.append(parameter.replace(annotation=_evaluated(parameter.annotation, namespace)))
     return plain.replace(parameters=listed, return_annotation=inspect.Signature.empty)
 
 
-def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
-    """Return an `__init__` that refuses unknown parameters by name."""
+def checked_init(kind: type, init: Callable[..., None]) -> Callable[..., None]:
+    """Return an `__init__` that refuses unknown parameters and fills in forced ones."""
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
-        own: Any = type(self)
-        if own.__init__ is __init__:
-            require_parameters(own, settings)
-            settings = own.entry.followed(settings) if hasattr(own, "entry") else settings
-            self._unset = frozenset(name for name in own.derived if settings.get(name) is None)
+        built: Any = type(self)
+        # A base class's `__init__` gets what its subclass has checked.
+        if built.__init__ is __init__:
+            require_parameters(built, settings)
+            settings = built.entry.with_forced(settings) if hasattr(built, "entry") else settings
+            self._unset = frozenset(name for name in built.derived if settings.get(name) is None)
         init(self, *args, **settings)
 
     __init__.__signature__ = signature_of(kind, init)  # type: ignore[attr-defined]
@@ -91,7 +95,7 @@ def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
 
 
 def require_call(engine: object, **callbacks: object) -> None:
-    """Refuse an engine that is none, and a callback that cannot be called: before anything is paid."""
+    """Refuse an engine that is none, and a callback that cannot be called."""
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
             raise InputError(f"{name} is {callback!r}", allowed="a function, or None")
@@ -101,7 +105,7 @@ def require_call(engine: object, **callbacks: object) -> None:
 
 
 def require_unreleased(graph: Graph, name: str) -> None:
-    """Refuse to protect again what is published: the release has its price, and this guarantee would not tell it."""
+    """Refuse to protect published data: the guarantee would not state the price of the release."""
     if getattr(graph, "release", None) is not None:
         raise InputError(
             f"the graph is a release: {name} would protect data that is already public",
@@ -112,16 +116,16 @@ def require_unreleased(graph: Graph, name: str) -> None:
 
 
 def as_own_graph(value: Graph) -> Graph:
-    """Return the user's graph, name or folder as a graph; a graph of graphveil comes back as it is, unread."""
+    """Return the user's graph, name or folder as a graph; a graph of graphveil is returned unread."""
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
 
 
 def checked_graph(value: Graph, split: Split, randomness: Randomness, *, unreleased: str | None = None) -> Graph:
-    """Return the user's graph for the half of a method that reads it; refuses what is no split, or no source of noise.
+    """Return the graph that a method is to read; refuses what is no split or no source of noise.
 
     Args:
         value: see `as_own_graph`.
-        unreleased: the name of a method that protects no release again, see `require_unreleased`.
+        unreleased: the name of a method that refuses releases, see `require_unreleased`.
     """
     graph = as_own_graph(value)
     if unreleased is not None:
@@ -132,17 +136,17 @@ def checked_graph(value: Graph, split: Split, randomness: Randomness, *, unrelea
 
 
 def require_published(published: object, kind: type) -> None:
-    """Refuse what another family's `publish` returned, or nobody's."""
+    """Refuse anything but what this family's `publish` returns."""
     if not isinstance(published, kind):
         what = f"the publication is a {type(published).__name__}"
         raise InputError(what, where="fit_published", allowed=f"{kind.__name__}, as this method's publish returns")
 
 
 def require_identity(identity: Mapping[str, object], says_who: Sequence[str], name: str) -> None:
-    """Refuse what is said of the people of a graph to predict where it says nothing, or by another word.
+    """Refuse a keyword about the people to predict that the method does not take, and an unknown value of `people`.
 
     Args:
-        says_who, name: of the method.
+        says_who, name: the keywords that the method takes, and its name.
     """
     for key, value in identity.items():
         if key not in says_who:
@@ -160,17 +164,17 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
     """Return the docstring of a class with a line for each parameter.
 
     Args:
-        kind: the class; what its docstring says of a parameter is kept.
-        help_of: a line about each of the others.
+        kind: the class; a parameter in its docstring is left as it is.
+        help_of: a line about each other parameter.
     """
     text = kind.__doc__ or ""
     if _ARGS not in text:
-        above, _, below = text.partition("\n\n")
-        text = f"{above.rstrip()}\n\n{_ARGS}\n\n{below}"
+        summary, _, body = text.partition("\n\n")
+        text = f"{summary.rstrip()}\n\n{_ARGS}\n\n{body}"
     before, _, after = text.partition(_ARGS)
-    own, _, after = after.partition("\n\n")
-    heads = [line.partition(":")[0] for line in own.splitlines() if line[:9].strip()]
-    lines = [line for line in own.splitlines() if line]
+    written, _, after = after.partition("\n\n")
+    heads = [line.partition(":")[0] for line in written.splitlines() if line[:9].strip()]
+    lines = [line for line in written.splitlines() if line]
     for name in parameters_of(kind):
         line = help_of.get(name) or _OF_RUNS.get(name)
         if line and not any(name in head.replace(",", " ").split() for head in heads):
@@ -179,6 +183,7 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
 
 
 def _passed_on(kind: Any, init: Callable[..., None], annotation: str) -> Mapping[str, Any]:
+    """Return the annotations of the keywords that `init` takes as `**settings`, by name."""
     if annotation.startswith("Unpack["):
         options = inspect.unwrap(init).__globals__[annotation.removeprefix("Unpack[").removesuffix("]")]
         types = options.__annotations__
@@ -189,9 +194,9 @@ def _passed_on(kind: Any, init: Callable[..., None], annotation: str) -> Mapping
     return {name: parameter.annotation for name, parameter in parameters_of(above).items()}
 
 
-def _type(annotation: Any, spaces: Mapping[str, Any]) -> Any:
-    """Return the type that an annotation stands for; the annotation where its name is not loaded."""
-    loaded = {name: value for name, value in spaces.items() if not isinstance(value, LateModule)}
+def _evaluated(annotation: Any, namespace: Mapping[str, Any]) -> Any:
+    """Return the type that an annotation names; the annotation itself if that is not loaded."""
+    loaded = {name: value for name, value in namespace.items() if not isinstance(value, LateModule)}
     try:
         return eval(annotation, loaded) if isinstance(annotation, str) else annotation
     except NameError:
@@ -219,7 +224,7 @@ def not_fitted(refusal: InputError) -> InputError:
 
 
 def classifier_tags() -> object:
-    """Return what scikit-learn has to know of every method."""
+    """Return the tags by which scikit-learn knows a method."""
     from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
     return Tags(
@@ -234,7 +239,7 @@ def classifier_tags() -> object:
 
 
 def notebook_page(method: str, guarantee: str, lift: tuple[float, float, float] | None, *, fitted: bool) -> str:
-    """Return paragraphs in HTML of a method: its `repr`, what it protects, and its lift with both ends."""
+    """Return HTML paragraphs about a method: its `repr`, its guarantee, and its lift (mean, low, high)."""
     rows = [f"<b>{escape(method)}</b>", escape(guarantee)]
     if lift is not None:
         mean, low, high = (100 * value for value in lift)
@@ -245,7 +250,7 @@ def notebook_page(method: str, guarantee: str, lift: tuple[float, float, float] 
 
 
 def labels_apart(rows: object) -> InputError:
-    """Return the refusal of labels beside a graph."""
+    """Return the refusal of labels that are handed over beside the graph."""
     return InputError(
         f"a {type(rows).__name__} with labels apart, as cross-validation hands over: rows, dense or sparse, have no "
         "people, edges or declared range",
@@ -258,7 +263,7 @@ def labels_apart(rows: object) -> InputError:
 
 
 def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
-    """Return the refusal of other settings for people who may have been asked."""
+    """Return the refusal of changed settings for people who may have been asked."""
     settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
         f"{settings} on the account of people who answer once: each candidate of a search would ask them again",
@@ -269,5 +274,5 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
 
 
 def not_by_blocks(name: str, work: str = "work by blocks yet") -> InputError:
-    """Return the refusal of an engine."""
+    """Return the refusal of an engine other than the local one."""
     return InputError(f"{name} does not {work}", where="engine", allowed="the local engine with one worker")

@@ -1,8 +1,8 @@
-"""How a network is trained, options that several methods share, and which values settings take; checked without torch.
+"""The settings of a network, options that several methods share, and the values of settings; checked without torch.
 
-Editors, forms and constructors read the values here; constructors refuse more: what depends on another setting, or on
-the data, is not said here.  A name that means different things in different methods has the widest range of them, or
-says its own in `Option.within`.
+Editors, forms and constructors read the values here; what depends on another setting or on the data, constructors
+check.  A name that means different things in different methods has the widest of their ranges, or its own in
+`Option.within`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOSSES = ("drop", "cross-entropy")
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """Everything about training that cannot touch the guarantee; refuses a value outside its range.
+    """The settings of training, none of which affects the guarantee; refuses a value outside its range.
 
     Attributes:
         scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
@@ -61,7 +61,7 @@ class NetworkSettings:
 
 
 class TrainingOptions(TypedDict, total=False):
-    """Keywords of every network's training."""
+    """Keywords of the training of any network."""
 
     scaling: str
     selection: str
@@ -77,7 +77,7 @@ class TrainingOptions(TypedDict, total=False):
 
 
 class NetworkOptions(TrainingOptions, total=False):
-    """`NetworkSettings` as keywords; hops may be None, which leaves them to budgets and reports."""
+    """`NetworkSettings` as keywords; hops that are None follow from budgets and reports."""
 
     model: str
     steps_x: int | None
@@ -92,13 +92,13 @@ class ReleasedOptions(TrainingOptions, total=False):
 
 
 class PooledReleasedOptions(ReleasedOptions, total=False):
-    """The same, and whether the network is pooled with what is public."""
+    """`ReleasedOptions`, and whether the network is pooled with what is public."""
 
     pooling: str
 
 
 def require_device(device: str) -> None:
-    """Refuse a device that torch does not find, or that is no text (a `torch.device`), with InputError."""
+    """Refuse a device that torch does not find, or that is no text (a `torch.device`)."""
     allowed = "cpu, or cuda where torch finds a GPU"
     if not isinstance(device, str):
         raise InputError(f"device is {device!r}", allowed=f"a text: {allowed}")
@@ -112,7 +112,6 @@ def require_device(device: str) -> None:
         raise InputError("the kernels of a GPU need Triton, which is not installed", remedy="pip install triton")
 
 
-INFINITE = math.inf
 NETWORK_HELP = {
     "model": "backbone: sage, gcn, gat or mlp",
     "steps_x": "hops of feature propagation; auto: chosen from reports, 0 for public features",
@@ -126,8 +125,8 @@ NETWORK_HELP = {
     "epochs": "maximum number of epochs",
     "patience": "stop after so many epochs without improvement; 0: never",
 }
-#: What people send besides lists, in a local collection.
-PEOPLE = {
+#: Features and labels in a local collection.
+PEOPLE_OPTIONS = {
     "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
     "epsilon_y": Option(1.0, float, "epsilon of one label report; inf: labels are public"),
     "epsilon": Option(
@@ -137,15 +136,17 @@ PEOPLE = {
     "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
     "sampled": Option(None, int, "features in a report (multi-bit); none: the best number for epsilon_x"),
 }
-#: A reader that was trained elsewhere, of methods that pool several opinions.
-START = {
+#: A reader trained elsewhere, for methods that pool several opinions.
+START_OPTION = {
     "start": Option(None, str, "a reader pre-trained on public graphs joins the pool: public, or its file", file=True)
 }
-#: What `tune` tries of a network on noisy features: too few hops leave the noise, too many erase a dense graph.
+#: The hops that `tune` tries on noisy features: too few leave the noise, too many erase a dense graph.
 NOISY_HOPS = {"steps_x": (2, 4, 8)}
-#: And where lists are noisy, so that each hop brings noise of its own.
+#: The same where lists are noisy, so that each hop adds noise.
 NOISY_LISTS = {"steps_x": (0, 1, 2, 4, 8)}
-AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to budget for, each at full price")}
+QUERIES_OPTION = {
+    "queries": Option(0, int, "predictions that ask the same people again to budget for, each at full price")
+}
 
 
 def field_options(
@@ -155,7 +156,7 @@ def field_options(
 
     Args:
         help: field -> one line.
-        types: of fields whose default, None, does not say it.
+        types: of fields whose default is None.
     """
     offered = [field for field in fields(settings) if field.name in help]
     typed = {field.name: (types or {}).get(field.name, type(field.default)) for field in offered}
@@ -163,7 +164,7 @@ def field_options(
 
 
 def network_options(without: Iterable[str] = ()) -> dict[str, Option]:
-    """Return the options of a network, but for those named; how many hops it takes follows from the budgets."""
+    """Return the options of a network without those named; by default its hops follow from the budgets."""
     options = field_options(NetworkSettings, {key: NETWORK_HELP[key] for key in NETWORK_HELP if key not in without})
     return {
         key: Option(None, option.type, option.help) if key in ("steps_x", "steps_y") else option
@@ -171,10 +172,10 @@ def network_options(without: Iterable[str] = ()) -> dict[str, Option]:
     }
 
 
-def refuse_idle_delta(given: Mapping[str, Any]) -> None:
+def refuse_idle_delta(settings: Mapping[str, Any]) -> None:
     """Refuse a delta beside a feature mechanism that has none."""
     takers = feature_names_with("delta")
-    if "delta" in given and given.get("mechanism") not in takers:
+    if "delta" in settings and settings.get("mechanism") not in takers:
         raise InputError(
             f"delta belongs to the {' or '.join(takers)} mechanism alone",
             remedy=f"leave it out or set mechanism={takers[0]}",
@@ -183,8 +184,8 @@ def refuse_idle_delta(given: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers from `least` to `most`, above `above` and below `below`; None: no such end. `infinite`: or infinity;
-    `whole`: whole numbers alone.
+    """Numbers from `least` to `most`, above `above` and below `below`; None: no such bound. `infinite`: also infinity;
+    `whole`: whole numbers only.
     """
 
     least: float | None = None
@@ -195,7 +196,7 @@ class Bounds:
     whole: bool = False
 
     def require(self, **named: object) -> None:
-        """Refuse values outside, with InputError."""
+        """Refuse values outside."""
         if self.whole:
             require_whole(int(self.least or 0), None if self.most is None else int(self.most), **named)
         else:
@@ -205,8 +206,8 @@ class Bounds:
 
 
 def require_ranges(settings: Any) -> None:
-    """Refuse a field of a settings dataclass that is outside its range in `NUMBERS` or `NAMES`, with InputError; None
-    is taken where its type has it.
+    """Refuse a field of a settings dataclass outside its range in `NUMBERS` or `NAMES`; None is allowed if its type has
+    it.
     """
     for field in fields(settings):
         name, value = field.name, getattr(settings, field.name)
@@ -214,7 +215,7 @@ def require_ranges(settings: Any) -> None:
             continue
         if name in NAMES:
             require_choice(NAMES[name], **{name: value})
-        # Budgets have a refusal of their own.
+        # `require_budget` refuses budgets.
         elif name in NUMBERS and not NUMBERS[name].infinite:
             NUMBERS[name].require(**{name: value})
 
@@ -226,7 +227,7 @@ def _whole(least: int, most: int | None = None) -> Bounds:
 _EPSILON: Final = Bounds(above=0, most=LARGEST_EPSILON, infinite=True)
 _SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), _whole(1)
 _WITH_ZERO: Final = Bounds(least=0, most=10**9)
-#: The word that leaves a setting open: features are not collected, or hops are chosen from reports.
+#: The text for None in a setting: features are not collected, or hops are chosen from reports.
 OPEN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"epsilon_x": "none", "steps_x": "auto", "steps_y": "auto"})
 NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
     {
@@ -239,7 +240,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         **dict.fromkeys(("patience", "queries"), _whole(0, 10**6)),
         **dict.fromkeys(("steps_x", "steps_y"), _whole(0, 64)),
         **dict.fromkeys(("batch", "least_steps"), _whole(1, 10**9)),
-        # One is taken: no edge is read then, or neighbours alone.
+        # 1 is allowed: no edge is read then, or neighbours alone.
         **dict.fromkeys(("restart", "share"), Bounds(above=0, most=1)),
         "bits": _whole(1, FINEST),
         "complement": _whole(0),
@@ -248,7 +249,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         "floor": _whole(1, 10_000),
         "hidden": _whole(1, 4096),
         "hops": _whole(1, 64),
-        # Beyond this one hop would be all noise: then fewer hops are the better choice.
+        # Beyond 8 one hop would be all noise: fewer hops are the better choice.
         "hop_ratio": Bounds(least=0.125, most=8),
         "residual": Bounds(least=0, most=100),
         "rounds": _whole(1, 1000),

@@ -1,9 +1,9 @@
 """Saved methods: one safetensors file whose metadata holds everything else as JSON.  Nothing is ever unpickled.
 
-The metadata carries the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of
-these and the tensors; reading checks all of it before a number is used.  The hash finds damage, not forgery.
+The metadata holds the kind of method, its settings, the public schema, the guarantee, the ledger and a hash of these
+and the tensors; reading checks all of it before a number is used.  The hash detects damage, not forgery.
 
-What is not for everybody who has the model (people's reports, each node's own answer) lies in a second file beside it.
+What is not for everybody who has the model (people's reports, each node's own answer) is in a second file beside it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from graphveil.runtime.late import Tensor, nn, torch
 KEY = "graphveil"
 FORMAT = 1
 FILE = "model.safetensors"
-#: What is kept beside a model and not handed on with it.
+#: The file beside a model that is not handed on with it.
 ANSWERS = "answers.safetensors"
-#: What lists the files of a run's parts.
+#: The file that lists the files in the public part of a run.
 DIGESTS = "digests.json"
 _LARGEST_HEADER = 32 * MIB
 
@@ -57,8 +57,8 @@ def save_method(
 
     target = _file(path)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
-    # `allow_nan=False` below: NaN is no JSON, and another reader would refuse the file or, worse, guess.
-    header = {"format": FORMAT, "kind": kind, "sha256": digest_of(kind, facts, plain), "facts": dict(facts)}
+    # `allow_nan=False` below: NaN is no JSON, and another reader would refuse the file.
+    header = {"format": FORMAT, "kind": kind, "sha256": content_hash(kind, facts, plain), "facts": dict(facts)}
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     content = save(plain, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
@@ -80,13 +80,13 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
             "no saved model", where=str(target), remedy="give the run folder or the file that save wrote"
         )
     header, tensors = _read(target)
-    # Before the hash: a newer format may well be hashed in another way.
+    # Before the hash: a newer format may be hashed in another way.
     if header.get("format") != FORMAT:
         raise ModelFileError(f"format {header.get('format')!r}", where=str(target), allowed=f"format {FORMAT}")
     stored, facts = header.get("kind"), header.get("facts")
     if not isinstance(stored, str) or not isinstance(facts, dict):
         raise ModelFileError("the header lacks the method's kind or facts", where=str(target))
-    if header.get("sha256") != digest_of(stored, facts, tensors):
+    if header.get("sha256") != content_hash(stored, facts, tensors):
         raise ModelFileError("the content does not match its recorded hash", where=str(target), remedy="save it again")
     if kind is not None and stored != kind:
         raise ModelFileError(f"holds a {stored!r} model", where=str(target), allowed=f"a {kind!r} model")
@@ -94,25 +94,25 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
 
 
 def save_answers(
-    model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, empty: bool = True
+    model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, facts_alone: bool = False
 ) -> None:
-    """Write what is not for everybody who has the model (reports, answers) beside it, for its owner's eyes alone.
+    """Write what is not for everybody who has the model (reports, answers) beside it, readable by its owner alone.
 
-    Nothing to write: no file, and an older one goes.
+    Where there is nothing to write, an older file is removed.
 
     Args:
-        model, kind, facts, tensors: as of `save_method`.
-        empty: whether nothing is to be written where there are no tensors.
+        model, kind, facts, tensors: as in `save_method`.
+        facts_alone: whether facts are written even if there are no tensors.
     """
     target = answers_file(model)
-    if tensors or not empty:
+    if tensors or facts_alone:
         save_method(target, _answers_kind(kind), facts, tensors)
     else:
         target.unlink(missing_ok=True)
 
 
 def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-    """Return what was written beside a saved method, or None: the model alone was handed on."""
+    """Return (facts, tensors) that were written beside a saved method, or None if the model came without them."""
     target = answers_file(_file(path))
     if not target.is_file():
         return None
@@ -121,24 +121,24 @@ def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 
 def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
-    """Return what a saved method has spent, tied to the ledger beside it, the account of all who use the file: its
-    `ledger.json`, or `NAME.ledger.json` of a model NAME, which the first spend makes.
+    """Return the ledger of a saved method, tied to the file that all users of the model share: `ledger.json` beside it,
+    or `NAME.ledger.json` of a model NAME, which the first spend creates.
     """
     # Links are followed, so that two names of one model share one ledger and one budget.
     file = _file(path).resolve()
-    place = file.with_name("ledger.json" if file.name == FILE else f"{file.stem}.ledger.json")
-    return LedgerFile(place).open(Ledger.from_dict(facts["ledger"]))
+    ledger_file = file.with_name("ledger.json" if file.name == FILE else f"{file.stem}.ledger.json")
+    return LedgerFile(ledger_file).open(Ledger.from_dict(facts["ledger"]))
 
 
 def answers_file(model: Path) -> Path:
-    """Return where reports and answers lie: beside the model, but outside a folder that may be handed on.
+    """Return the file of reports and answers: beside the model, but outside a folder that may be handed on.
 
-    `answers.safetensors`, or `NAME.answers.safetensors` for a model NAME, or a folder NAME, that is called otherwise.
+    `answers.safetensors`; `NAME.answers.safetensors` for a model file NAME or a public folder NAME.
     """
     file = model.resolve()
     folder = file.parent
-    # The public part of a run may be zipped and sent as it is: what people sent must not lie in it.
-    if (folder / DIGESTS).is_file() and not (folder / "result.json").is_file():  # the public part of a run
+    # The public part of a run may be zipped and sent as it is: what people sent must not be in it.
+    if (folder / DIGESTS).is_file() and not (folder / "result.json").is_file():
         return folder.parent / (ANSWERS if folder.name == "public" else f"{folder.name}.{ANSWERS}")
     return file.with_name(ANSWERS if file.name == FILE else f"{file.stem}.{ANSWERS}")
 
@@ -149,7 +149,7 @@ def _answers_kind(kind: str) -> str:
 
 @contextmanager
 def restoring(path: str | Path) -> Iterator[None]:
-    """Turn whatever a garbled header causes into a ModelFileError that names the file."""
+    """Turn any error that a damaged header causes into a ModelFileError that names the file."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
@@ -157,40 +157,39 @@ def restoring(path: str | Path) -> Iterator[None]:
 
 
 def require_numbers(name: str, tensor: Tensor) -> Tensor:
-    """Return a tensor of a file that holds finite 32-bit numbers; refuses others."""
+    """Return a tensor of a file; refuses any but finite 32-bit numbers."""
     if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
         raise InputError(f"{name} holds {tensor.dtype}, or values that are not finite", allowed="finite float32")
     return tensor
 
 
 def stored_probabilities(stored: Stored, classes: int) -> Tensor:
-    """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite."""
-    # A file of another shape would answer for other people by their row.
+    """Return the stored probabilities [n, c]; refuses another shape, and numbers that are not finite."""
     probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
     require_classes("probabilities", probabilities, classes)
     return probabilities
 
 
 def require_classes(name: str, scores: Tensor, classes: int) -> None:
-    """Refuse stored scores that are not one a node and class."""
+    """Refuse stored scores that are not [n, classes]."""
     if scores.dim() != 2 or scores.shape[1] != classes:
         raise InputError(f"{name} are {tuple(scores.shape)}", allowed=f"(nodes, {classes})")
 
 
 def require_same_shapes(stored: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse stored tensors that are missing, left over or of another shape; names the first."""
+    """Refuse stored tensors that are missing, unexpected or of another shape; the error names the first."""
     for name in sorted({*stored, *expected}):
         if stored.get(name) != expected.get(name):
             raise InputError(f"{name} is {stored.get(name)}", allowed=str(expected.get(name)))
 
 
-def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+def load_weights(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Load stored weights into a network, which may be on the device "meta"; refuses those of another network."""
-    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     require_same_shapes({name: tuple(value.shape) for name, value in tensors.items()}, expected)
     # Assigned and not copied: on the device "meta" there is nothing to copy into.
-    model.load_state_dict(dict(tensors), assign=True)
-    model.eval()
+    network.load_state_dict(dict(tensors), assign=True)
+    network.eval()
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -198,17 +197,17 @@ def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    start = f"{prefix}."
-    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+    prefix = f"{prefix}."
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def number(value: float | None) -> float | str | None:
-    """Return a number as a JSON value, None as it is."""
+    """Return a number as a JSON value, infinity as a text; None stays None."""
     return None if value is None else number_to_json(value)
 
 
-def number_from(stored: object) -> float | None:
-    """Return a number as `number` wrote it: infinity is a word, None stays None."""
+def stored_number(stored: object) -> float | None:
+    """Return the number that `number` wrote."""
     return None if stored is None else float(stored)  # type: ignore[arg-type]
 
 
@@ -216,14 +215,14 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
     require_file(target, error=ModelFileError, packed=True)
-    with target.open("rb") as start:
-        size = int.from_bytes(start.read(8), "little")
-    # Checked by hand first: the library would read a header of any announced size into memory.
+    with target.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    # Checked by hand first: the library would read a header of any declared size into memory.
     if size > _LARGEST_HEADER:
         allowed = f"at most {_LARGEST_HEADER / MIB:g} MiB"
         raise ModelFileError(f"has a header of {size / MIB:,.0f} MiB", where=str(target), allowed=allowed)
     try:
-        # safetensors holds plain arrays: loading a model runs nothing that is in the file.
+        # safetensors holds plain arrays: loading a model executes nothing in the file.
         with safe_open(target, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -245,8 +244,8 @@ def _file(path: str | Path) -> Path:
     return path if path.suffix == ".safetensors" else path / FILE
 
 
-def digest_of(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """Hash everything a method is restored from: a flipped digit of epsilon is as bad as a flipped weight."""
+def content_hash(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Hash everything from which a method is restored: a flipped digit of epsilon is as bad as a flipped weight."""
     digest = hashlib.sha256(json.dumps([kind, dict(facts)], sort_keys=True).encode())
     for name in sorted(tensors):
         value = tensors[name]

@@ -17,7 +17,7 @@ from graphveil import models
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.released import require_labels
-from graphveil.methods.base.settings import INFINITE, NetworkOptions, TrainingOptions
+from graphveil.methods.base.settings import NetworkOptions, TrainingOptions
 from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import Guarantee
@@ -46,7 +46,7 @@ class PlainNetwork(LPGNN):
     reads_private_edges = True
 
     def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[NetworkOptions]) -> None:
-        super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, pooling="none", backbone=backbone, **settings)
+        super().__init__(epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", backbone=backbone, **settings)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph that the backbone does not fit; parts that are declared private are no reason to."""

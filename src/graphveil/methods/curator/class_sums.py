@@ -38,15 +38,15 @@ from graphveil.methods.base.network.network import (
 from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.network.start import Reader, read_start, start_name
 from graphveil.methods.base.parameters import checked_graph, require_published
-from graphveil.methods.base.people.account import Account, digest_of, restored_account
+from graphveil.methods.base.people.account import Account, restored_account, tensors_digest
 from graphveil.methods.base.storage import (
     Stored,
     number,
-    number_from,
     require_classes,
     restoring,
     schema_facts,
     schema_from,
+    stored_number,
 )
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.evidence import (
@@ -98,7 +98,7 @@ class PublishedSums:
     @property
     def digest(self) -> str:
         """A hash that tells one publication from another."""
-        return digest_of({"sums": self.sums})
+        return tensors_digest({"sums": self.sums})
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class ClassSums(FittedEstimator[FittedSums]):
             )
         people, evidence, noise = published.people, published.evidence, published.noise
         schema, counted = people.schema, self._counted(people.schema)
-        self.account.recognise(published.digest, self._spend(schema, noise))
+        self.account.book_collection(published.digest, self._spend(schema, noise))
         further, reader = [], self._reader()
         if reader is not None:
             # Corners of a simplex add up to 0: the total of their noisy sums would be noise alone.
@@ -355,7 +355,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         if backbone is not None:
             models.require_weights(models.OwnBackbone(backbone), network.weights)
         require_classes("logits", network.logits, len(schema.classes))
-        price, guarantee = number_from(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
+        price, guarantee = stored_number(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
         method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
         method.account = restored_account(facts)
         return method

@@ -18,7 +18,7 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.parameters import checked_graph
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
-from graphveil.methods.base.storage import Stored, number, prefixed, restored, schema_from, without_prefix
+from graphveil.methods.base.storage import Stored, load_weights, number, prefixed, schema_from, without_prefix
 from graphveil.methods.curator.entries import CURATOR_HELP, CURATOR_METHODS
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
@@ -273,7 +273,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             # Built on no memory and without random numbers: every weight comes from the file.
             with torch.device("meta"):
                 network = models.Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
-        restored(network, without_prefix("network", stored.tensors))
+        load_weights(network, without_prefix("network", stored.tensors))
         paid = facts["noise"]
         noise = Noise((), paid["multipliers"], float(paid["epsilon"]), paid["delta"])
         history = tuple(Epoch(**row) for row in facts["history"])

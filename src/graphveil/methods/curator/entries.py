@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.degree_bound import RULES
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Forced, Method, Option, Replay
-from graphveil.methods.base.settings import NETWORK_HELP, START, field_options
+from graphveil.methods.base.settings import NETWORK_HELP, START_OPTION, field_options
 from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,
@@ -101,7 +101,7 @@ _BUDGET = {
     "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
 }
 _SEVERAL = {"relationships": Option(None, int, "k, of one person, that may be added or removed (unit k-edges)")}
-_FUSION = {**field_options(SumsSettings, NETWORK_HELP), **START}
+_FUSION = {**field_options(SumsSettings, NETWORK_HELP), **START_OPTION}
 #: What `tune` tries of methods with several noisy sums: how many, how the budget is split among them, and the width.
 _SUMS = {"hops": (1, 2, 3), "hop_ratio": (1.0, 2.0), "hidden": (16, 64)}
 _LAW = {

@@ -21,7 +21,7 @@ from graphveil.graphs.named.root import user_cache
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, BASE_MEMORY_MB
-from graphveil.methods.base.family import Plan, spelled
+from graphveil.methods.base.family import Plan, json_values
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy import ChangedSamples
@@ -56,7 +56,7 @@ class CuratorPlan:
     section = "curator"
 
     def to_json(self) -> dict[str, Any]:
-        noise = {**spelled(asdict(self.noise)), "sigmas": list(self.noise.sigmas)}
+        noise = {**json_values(asdict(self.noise)), "sigmas": list(self.noise.sigmas)}
         return {"noise": noise, "per_node": list(self.per_node)}
 
 

@@ -22,11 +22,11 @@ from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.parameters import checked_graph
-from graphveil.methods.base.people.account import Account, Paid, digest_of
+from graphveil.methods.base.people.account import Account, TaskPayment, tensors_digest
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.people.released import LocalReports, randomize_people, require_budgets, require_reports
-from graphveil.methods.base.storage import number, number_from, schema_facts
+from graphveil.methods.base.storage import number, schema_facts, stored_number
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_excess
 from graphveil.models import NamedPairs
@@ -67,7 +67,7 @@ class LinkReports:
         lists = {f"{part} {name}": t for part, sent in self.lists.items() for name, t in sent.to_tensors().items()}
         if self.heard is not None:
             lists["heard"] = self.heard
-        return f"{self.people.digest} {digest_of(lists)}" if lists else self.people.digest
+        return f"{self.people.digest} {tensors_digest(lists)}" if lists else self.people.digest
 
     @property
     def void(self) -> str | None:
@@ -75,7 +75,7 @@ class LinkReports:
         return self.people.void
 
     @property
-    def paid(self) -> Paid | None:
+    def paid(self) -> TaskPayment | None:
         """What devices have paid for these reports, or None."""
         return self.people.paid
 
@@ -287,7 +287,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         require_budgets(released.people.privacy, self.privacy)
         require_budgets(released.links, self.links)
         schema = released.people.schema
-        self.account.book(released, spends_of(self.privacy, self.links, schema, released.nodes))
+        self.account.book_reports(released, spends_of(self.privacy, self.links, schema, released.nodes))
         return schema
 
     def collection_facts(self, options: Mapping[str, Any], schema: GraphSchema, people: str | None) -> dict[str, Any]:
@@ -303,4 +303,4 @@ class ListsEstimator(FittedEstimator[F], ABC):
 
 def options_from(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in what `collection_facts` gave."""
-    return {**facts["options"], **{name: number_from(facts["options"][name]) for name in _EPSILONS}}
+    return {**facts["options"], **{name: stored_number(facts["options"][name]) for name in _EPSILONS}}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PUBLISHED_RIVAL, Method, Option, Replay
-from graphveil.methods.base.settings import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
+from graphveil.methods.base.settings import (
+    NOISY_LISTS,
+    PEOPLE_OPTIONS,
+    QUERIES_OPTION,
+    network_options,
+    refuse_idle_delta,
+)
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 
 LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
@@ -31,13 +38,13 @@ CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 _ROOM = "graphveil.methods.links"
 _FAMILY = f"{_ROOM}.family:LINKS"
 _PEOPLE = {
-    "epsilon_x": PEOPLE["epsilon_x"],
-    "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
-    "mechanism": PEOPLE["mechanism"],
-    "delta": PEOPLE["delta"],
-    "sampled": PEOPLE["sampled"],
+    "epsilon_x": PEOPLE_OPTIONS["epsilon_x"],
+    "epsilon_y": Option(math.inf, float, PEOPLE_OPTIONS["epsilon_y"].help),
+    "mechanism": PEOPLE_OPTIONS["mechanism"],
+    "delta": PEOPLE_OPTIONS["delta"],
+    "sampled": PEOPLE_OPTIONS["sampled"],
 }
-_CLEAR = {**_PEOPLE, "epsilon_x": Option(INFINITE, float, PEOPLE["epsilon_x"].help)}
+_CLEAR = {**_PEOPLE, "epsilon_x": Option(math.inf, float, PEOPLE_OPTIONS["epsilon_x"].help)}
 _LISTS = {
     "epsilon_a": Option(8.0, float, "epsilon of one bit of a neighbour list; inf: links are public"),
     "mode": Option(
@@ -67,7 +74,7 @@ _CALIBRATION = {
 
 def refuse_idle(given: Mapping[str, Any]) -> None:
     """Refuse settings that public links would not look at."""
-    if given.get("epsilon_a") == INFINITE:
+    if given.get("epsilon_a") == math.inf:
         for name in ("degree_share", *CALIBRATION):
             if name in given:
                 raise InputError(f"{name} does not apply where links are public (epsilon_a=inf)", remedy="leave it out")
@@ -94,10 +101,10 @@ LINK_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.solitude:Solitude",
         _FAMILY,
-        {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
+        {**_PEOPLE, **_LISTS, **QUERIES_OPTION, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
         free=(*CALIBRATION, *network_options()),
         search=NOISY_LISTS,
-        replays=(Replay("edge", {"epsilon_x": INFINITE, "epsilon_a": 2.0}),),
+        replays=(Replay("edge", {"epsilon_x": math.inf, "epsilon_a": 2.0}),),
         refuse=refuse_idle_by_denoiser,
     ),
     Method(
@@ -140,7 +147,7 @@ LINK_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.solitude:Blink",
         _FAMILY,
-        {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        {**_CLEAR, **_BOTH_REPORT, **QUERIES_OPTION, **_DEGREE_SHARE, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
         free=tuple(network_options()),
         search=NOISY_LISTS,
@@ -154,7 +161,7 @@ LINK_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.solitude:DPRR",
         _FAMILY,
-        {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        {**_CLEAR, **_BOTH_REPORT, **QUERIES_OPTION, **_DEGREE_SHARE, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
         free=tuple(network_options()),
         search=NOISY_LISTS,

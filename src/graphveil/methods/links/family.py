@@ -215,7 +215,7 @@ class LinkFamily(Family[Any, LinkReports]):
         lists = link_plan(estimator.links, estimator.schema, estimator.released.nodes)
         hops = estimator.hops if estimator.trains_network else None
         used = () if estimator.trains_network else (f"used: {estimator.variant}",)
-        used += () if hops is None else (hops.words,)
+        used += () if hops is None else (hops.sentence,)
         beside = (comparison_of(estimator),) if controlled and lists is not None else ()
         return (*used, *(() if lists is None else lists.advice), *beside)
 
@@ -230,9 +230,9 @@ def comparison_of(estimator: LinkMethod) -> str:
     privacy, mine = estimator.privacy, estimator.name
     names = ",".join(dict.fromkeys((mine, "links", "solitude", "blink")))
     budgets = {"x": privacy.epsilon_x, "y": privacy.epsilon_y, "a": estimator.links.epsilon_a}
-    words = " ".join(f"--epsilon-{of} {'none' if value is None else f'{value:g}'}" for of, value in budgets.items())
+    sentence = " ".join(f"--epsilon-{of} {'none' if value is None else f'{value:g}'}" for of, value in budgets.items())
     mode = estimator.links.mode_for(estimator.schema)
-    return f"published methods at this price: graphveil compare {names} DATA {words} --set mode={mode}"
+    return f"published methods at this price: graphveil compare {names} DATA {sentence} --set mode={mode}"
 
 
 def _cost(estimator: LinkMethod, graph: Graph | GraphParts, lists: LinkPlan | None) -> tuple[float, float]:

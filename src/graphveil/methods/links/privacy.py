@@ -18,8 +18,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import REPORTS_ONCE
-from graphveil.methods.base.people.account import repeat_assumptions
-from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
+from graphveil.methods.base.people.account import repeated_report_assumptions
+from graphveil.methods.base.people.local_privacy import TOPOLOGY_PUBLIC, with_report_counts
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.entries import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
@@ -128,13 +128,18 @@ class LinkPrivacy:
         # The most asked relationship decides, as for features and labels.
         links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
         # Connections are no longer used as they are, and how often lists were reported is told below.
-        assumes = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != REPORTS_ONCE))
+        assumes = tuple(
+            fact for fact in people.assumes if fact != TOPOLOGY_PUBLIC and (many == 1 or fact != REPORTS_ONCE)
+        )
         people = replace(people, assumes=assumes)
         if not links:
             unit = together([people.unit, RELATIONSHIP]) if math.isinf(people.epsilon) else people.unit
             return replace(people, unit=unit, assumes=(*people.assumes, assume("links-sent-open")))
         of_links = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
-        noted = (*counted(of_links.assumes, {"its neighbour list": many}), *repeat_assumptions(ledger))
+        noted = (
+            *with_report_counts(of_links.assumes, {"its neighbour list": many}),
+            *repeated_report_assumptions(ledger),
+        )
         of_links = replace(of_links, assumes=tuple(dict.fromkeys(noted)))
         if math.isinf(people.epsilon):
             return replace(of_links, assumes=of_links.assumes + people.assumes)

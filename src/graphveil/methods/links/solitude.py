@@ -36,9 +36,9 @@ from graphveil.methods.base.network.network import (
     train_network,
 )
 from graphveil.methods.base.people.account import Account, restored_account
-from graphveil.methods.base.people.asking import read_people, rows_of_everybody, save_people
+from graphveil.methods.base.people.asking import everybodys_rows, load_records, save_records
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Records, leans_on, not_others
+from graphveil.methods.base.people.people import Identity, Records, identity_assumptions, not_other_people
 from graphveil.methods.base.people.released import Topology, require_same_direction, require_same_features
 from graphveil.methods.base.settings import NUMBERS, NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, restoring, schema_from
@@ -220,13 +220,13 @@ class Solitude(ListsEstimator[FittedGraph]):
         keywords |= {"label_smoothing": smooth, "exclude_validation": exclude_validation, "progress": progress}
         whole = None if self.hops is None else self.hops.whole
         network = whole or train_network(features, offset, labels, topology, self.settings, **keywords)
-        if network.learned is not None:
-            topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
+        if network.learned_links is not None:
+            topology = Topology(network.learned_links.edge_index, released.nodes, network.learned_links.weights)
         # Declarations made for earlier predictions stay: the ledger has their spends, and the guarantee leans on them.
         notes = () if self._fitted is None else self._fitted.notes
         self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
         answers = {"answers": torch.softmax(network.logits, dim=1)}
-        self.records = Records.of_run(released.people.ids, released.nodes, answers, self.account.ledger).after(
+        self.records = Records.of_run(released.people.ids, released.nodes, answers, self.account.ledger).with_earlier(
             self.records
         )
         self.released, self.topology = released, topology
@@ -271,7 +271,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         if self._new_people_pay:
             # Without ids a name and a number are no proof.
             if of_run and node_names(graph) is not None:
-                raise not_others(graph)
+                raise not_other_people(graph)
             return self._predict_others(graph, randomness, people, engine)
         # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.
         read = randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness(), engine=engine)
@@ -301,7 +301,7 @@ class Solitude(ListsEstimator[FittedGraph]):
     def mechanism_guarantee(self) -> Guarantee:
         fitted = self.result
         once = self.guarantee_of(fitted.schema, len(fitted.network.logits), fitted.void)
-        return replace(once, assumes=(*once.assumes, *leans_on(self.account.ledger), *fitted.notes))
+        return replace(once, assumes=(*once.assumes, *identity_assumptions(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -323,11 +323,11 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     def keep(self, model: Path) -> None:
         records = self.records if self._new_people_pay else Records()
-        save_people(model, self.kind, records, of=self.result.people)
+        save_records(model, self.kind, records, collection=self.result.people)
 
     def recall(self, model: Path) -> None:
         with restoring(model):
-            self.records = read_people(model, self.kind, of=self.result.people)
+            self.records = load_records(model, self.kind, collection=self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
@@ -375,7 +375,7 @@ class Solitude(ListsEstimator[FittedGraph]):
             return {"answers": self._answers(sent, engine)}
 
         keywords: dict[str, Any] = {"randomness": randomness, "group": people_key(graph), "what": "private reports"}
-        return rows_of_everybody(self, graph, people, spends, read, **keywords)["answers"]
+        return everybodys_rows(self, graph, people, spends, read, **keywords)["answers"]
 
     def _answers(self, released: LinkReports, engine: Engine) -> Tensor:
         fitted = self.result

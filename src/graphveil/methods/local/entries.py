@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 
 from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, Forced, Method, Option, Replay
-from graphveil.methods.base.settings import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
+from graphveil.methods.base.settings import (
+    NOISY_HOPS,
+    PEOPLE_OPTIONS,
+    QUERIES_OPTION,
+    START_OPTION,
+    network_options,
+    refuse_idle_delta,
+)
 from graphveil.privacy import require_budget
 from graphveil.runtime.checks import require_number
 
 _ROOM = "graphveil.methods.local"
 _FAMILY = f"{_ROOM}.family:LOCAL"
 _LABELS_ONLY = {
-    "epsilon_y": PEOPLE["epsilon_y"],
+    "epsilon_y": PEOPLE_OPTIONS["epsilon_y"],
     "epsilon": Option(None, float, "total per person; the label gets all of it"),
 }
 
@@ -54,7 +61,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.lpgnn:LPGNN",
         _FAMILY,
-        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING, **_POOLING},
+        {**PEOPLE_OPTIONS, **QUERIES_OPTION, **network_options(), **_OF_RIVALS, **_TRIMMING, **_POOLING},
         free=(*network_options(), "loss", *_TRIMMING, *_POOLING),
         search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
@@ -67,7 +74,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.upgnet:UPGNet",
         _FAMILY,
-        {**PEOPLE, **AGAIN, **network_options()},
+        {**PEOPLE_OPTIONS, **QUERIES_OPTION, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
         fixed={"denoising": "upgnet", "pooling": "none"},
         free=tuple(network_options()),
@@ -91,7 +98,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
         "local",
         f"{_ROOM}.label_propagation:LabelPool",
         _FAMILY,
-        {**_LABELS_ONLY, **START},
+        {**_LABELS_ONLY, **START_OPTION},
         reads=("labels", "edges"),
         replays=(Replay("label", {"epsilon_y": 1.0}),),
         fixed={"rule": "pool"},
@@ -104,7 +111,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
         _FAMILY,
         {
             "epsilon_x": Option(1.0, float, "epsilon of one answer, all that people without a label spend"),
-            "epsilon_y": PEOPLE["epsilon_y"],
+            "epsilon_y": PEOPLE_OPTIONS["epsilon_y"],
             "epsilon": Option(None, float, "total per person: a label or an answer gets all of it"),
             "question": Option(
                 None, str, "needed: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER, of a declared column"

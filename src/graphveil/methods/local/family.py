@@ -108,7 +108,7 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
 
         notes = release_notes(estimator, graph) + start_notes(settled.get("start"), "label-pool", graph.schema.name)
         if estimator.trains_network:
-            notes += tuple(chosen.words for chosen in (estimator.hops, estimator.pooled) if chosen is not None)
+            notes += tuple(chosen.sentence for chosen in (estimator.hops, estimator.pooled) if chosen is not None)
         total = settled.get("epsilon")
         return (*notes, _split_note(total, estimator)) if isinstance(total, int | float) else notes
 

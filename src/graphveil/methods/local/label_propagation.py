@@ -29,7 +29,14 @@ from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports, Topology, require_servable, topology_of
 from graphveil.methods.base.settings import NUMBERS, require_device
-from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from, stored_probabilities
+from graphveil.methods.base.storage import (
+    Stored,
+    number,
+    schema_facts,
+    schema_from,
+    stored_number,
+    stored_probabilities,
+)
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
@@ -218,7 +225,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     ) -> Self:
         """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
-        here, channel = topology.apart(), released.channel
+        here, channel = topology.uncached(), released.channel
         if self.rule == "pool":
             place: dict[str, Any] = {"seed": self.seed, "device": self.device, "progress": progress, "engine": engine}
             pool = pool_labels(here, released.labels, channel, **place, reader=self.reader())
@@ -299,7 +306,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         """Return what `stored` gave, able to predict on its own graph."""
         facts = stored.facts
         options = {name: facts.get(name) for name in ("question", "statistics", "start")}
-        budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}
+        budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": stored_number(facts.get("epsilon_x"))}
         method = cls(**budgets, rule=facts["rule"], seed=facts["seed"], **options)  # type: ignore[arg-type]
         method.account = restored_account(facts)
         schema = schema_from(facts["schema"])

@@ -27,7 +27,7 @@ from graphveil.mechanisms import Public
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import (
     STAND_INS,
-    centred_of,
+    centred_features,
     features_of,
     labels_of,
     reported_of,
@@ -48,17 +48,17 @@ from graphveil.methods.base.network.network import (
 )
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import (
-    handed_in,
-    note,
+    everybodys_rows,
+    handed_in_assumption,
+    load_records,
+    note_assumption,
     randomize_features,
-    read_people,
-    reports_from,
+    reports_from_tensors,
     require_reports_for,
-    rows_of_everybody,
-    save_people,
+    save_records,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Records, leans_on, not_others
+from graphveil.methods.base.people.people import Identity, Records, identity_assumptions, not_other_people
 from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
@@ -68,7 +68,7 @@ from graphveil.methods.base.people.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import NUMBERS, NetworkOptions, NetworkSettings
-from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, restoring, schema_facts, schema_from, stored_number
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.fitted import Fitted
 from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
@@ -196,7 +196,7 @@ class LPGNN(ReportsEstimator[Fitted]):
             exclude_validation: keep validation reports out of the targets, so that they may choose between trainings.
         """
         published = self.recognised(released, topology)
-        edges = topology.apart()
+        edges = topology.uncached()
         if self.trimming == "agreement":
             edges = trimmed(edges, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
         labels, reported = labels_of(released), reported_of(released.features)
@@ -216,7 +216,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         # If some sent nothing, rows do not identify people, so no report is remembered.
         sent, ids = (_as_tensors(released.features), released.ids) if reported is None else ({}, None)
-        self.records = Records.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).after(
+        self.records = Records.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).with_earlier(
             self.records
         )
         self.released, self.topology = released, topology
@@ -256,11 +256,11 @@ class LPGNN(ReportsEstimator[Fitted]):
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         elif own:
-            raise not_others(graph)
+            raise not_other_people(graph)
         else:
             collect = partial(self._feature_reports, graph, topology, randomness, people, engine)
             sent = self._handed_in(graph, reports) if reports is not None else collect()
-            features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
+            features, offset, reported = centred_features(mechanism, sent), mechanism.midpoint, reported_of(sent)
         smooth, offset, settings = self._denoised(features, offset, fitted.schema, topology, reported, self.settings)
         options = {**self._network_arguments(fitted.schema), "reported": reported, "engine": engine}
         logits = apply_network(fitted.network, smooth, offset, topology, settings, **options)
@@ -287,7 +287,9 @@ class LPGNN(ReportsEstimator[Fitted]):
         if fitted.published is not None:
             return fitted.published
         guarantee = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
-        return replace(guarantee, assumes=(*guarantee.assumes, *leans_on(self.account.ledger), *fitted.notes))
+        return replace(
+            guarantee, assumes=(*guarantee.assumes, *identity_assumptions(self.account.ledger), *fitted.notes)
+        )
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -299,11 +301,11 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     def keep(self, model: Path) -> None:
         """Write people's reports, by which they are known again, beside a saved model, for its owner alone."""
-        save_people(model, self.kind, self.records, of=self.result.fingerprint)
+        save_records(model, self.kind, self.records, collection=self.result.fingerprint)
 
     def recall(self, model: Path) -> None:
         with restoring(model):
-            self.records = read_people(model, self.kind, of=self.result.fingerprint)
+            self.records = load_records(model, self.kind, collection=self.result.fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""
@@ -356,7 +358,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Return the unfitted method with the settings in `facts`."""
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
-            privacy[name] = number_from(privacy[name])
+            privacy[name] = stored_number(privacy[name])
         kinds = {name: facts.get(name, usual) for name, usual in _FILE_DEFAULTS.items()}
         # A saved model must load where there is no GPU.
         return cls(**privacy, **kinds, backbone=backbone, **{**facts["settings"], "device": "cpu"})
@@ -407,9 +409,9 @@ class LPGNN(ReportsEstimator[Fitted]):
             return False
         # Without ids the same topology is taken for the same people: nothing of theirs is read, the answer is the old
         # one.
-        if node_names(graph) is None or not self.records.named:
+        if node_names(graph) is None or not self.records.has_ids:
             return True
-        identified = self.records.find(graph, None, "", self.account.ledger)
+        identified = self.records.identify(graph, None, "", self.account.ledger)
         # In the same rows as well: a permutation of the same people has another prediction in each row.
         return identified is not None and torch.equal(identified.rows, torch.arange(topology.num_nodes))
 
@@ -424,15 +426,17 @@ class LPGNN(ReportsEstimator[Fitted]):
             mechanism = self.privacy.features(schema)
             return _as_tensors(randomize_features(graph, mechanism, new, randomness=source, engine=engine))
 
-        who = partial(rows_of_everybody, self, graph, people, lambda _: spends, read)
-        return reports_from(who(randomness=randomness, group=group, what="private features"))
+        who = partial(everybodys_rows, self, graph, people, lambda _: spends, read)
+        return reports_from_tensors(who(randomness=randomness, group=group, what="private features"))
 
     def _handed_in(self, graph: Graph, reports: LocalReports) -> Any:
         """Return the reports that a prediction was given, which nobody is asked for."""
         name, mechanism = graph.schema.name, self.privacy.features(self.result.schema)
         require_reports_for(reports, mechanism, int(graph.num_nodes), name=name)
         # Reports of our own collection need no assumption; of others nobody here can say how they were made.
-        note(self, None if reports.digest in self.account.collections else handed_in(name), reports.void)
+        note_assumption(
+            self, None if reports.digest in self.account.collections else handed_in_assumption(name), reports.void
+        )
         return reports.features
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
-from graphveil.methods.base.cost import Propagation, drawn, report_bytes
-from graphveil.methods.base.family import Plan, collection_repeats, spelled
+from graphveil.methods.base.cost import Propagation, fixed_integers, report_bytes
+from graphveil.methods.base.family import Plan, json_values, simulation_note
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
@@ -52,7 +52,7 @@ class LocalPlan:
     section = "noise_to_signal"
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [spelled(asdict(row)) for row in self.noise]
+        return [json_values(asdict(row)) for row in self.noise]
 
 
 def plan_on_topology(
@@ -91,10 +91,10 @@ def plan_on_topology(
 
 def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
     """Return what several runs on a public topology are."""
-    # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
+    # The noise was fixed_integers once, at publication: repeats share it, and their interval does not cover it.
     if getattr(released, "origin", None) is not None:
         return f"{repeats} repeats with fresh splits of one release"
-    return collection_repeats(repeats)
+    return simulation_note(repeats)
 
 
 def local_plan(
@@ -131,7 +131,7 @@ def local_plan(
 def _ratios(p: Propagation, hops: int, deviation: float, signal: float) -> np.ndarray:
     n = p.nodes
     # Hutchinson's estimate: the exact rows of P^K would be an n x n matrix.
-    spread, mass = drawn(2, (n, 64)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
+    spread, mass = fixed_integers(2, (n, 64)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
     for _ in range(hops):
         spread, mass = p.matrix @ spread, p.matrix @ mass
     squares, reach = (spread**2).mean(axis=1, dtype=np.float64), mass.astype(np.float64)

@@ -41,7 +41,7 @@ class Pooled:
     weights: tuple[float, float]
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The weights in a sentence."""
         network, labels = (round(weight, 2) for weight in self.weights)
         return (

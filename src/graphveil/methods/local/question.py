@@ -15,7 +15,7 @@ from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.mechanisms import NotCollected, PublicLabels
 from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
-from graphveil.methods.base.people.local_privacy import TOPOLOGY, LocalPrivacy
+from graphveil.methods.base.people.local_privacy import TOPOLOGY_PUBLIC, LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people
 from graphveil.models.labels.belief import Matrix, edges_of, fit_answers, heard_of_friends, with_answers
 from graphveil.models.labels.label_prior import class_shares, homophily, label_pairs
@@ -71,7 +71,7 @@ class QuestionPrivacy(LocalPrivacy):
         else:
             parts.append(replace(labels.guarantee, against=SERVER_AND_MODEL))
             whole, open_ = either(parts), ()
-        return replace(whole, assumes=(*whole.assumes, TOPOLOGY, *open_), void=void)
+        return replace(whole, assumes=(*whole.assumes, TOPOLOGY_PUBLIC, *open_), void=void)
 
 
 def collect_answers(

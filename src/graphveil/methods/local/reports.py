@@ -109,7 +109,7 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         require_matching(released, topology, self.privacy)
         origin = released.origin
         if origin is None:
-            self.account.book(released, self.privacy.spends(released.schema))
+            self.account.book_reports(released, self.privacy.spends(released.schema))
             return None
-        self.account.adopt(released.published_as(topology), origin.ledger)
+        self.account.adopt(released.release_key(topology), origin.ledger)
         return origin.guarantee

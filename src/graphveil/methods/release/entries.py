@@ -6,6 +6,7 @@ estimator: `heterorr` protects features and edges, the rest one of the two, by o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import RELEASE, Forced, Method, Option, Replay
-from graphveil.methods.base.settings import INFINITE, NOISY_HOPS, network_options
+from graphveil.methods.base.settings import NOISY_HOPS, network_options
 
 RELEASE_FEATURES = feature_names(releases=True)
 #: How the private part of the edges is made anew.
@@ -29,7 +30,7 @@ CLASS_COUNTS = "class-counts"
 OPTIONS: Mapping[str, Option] = {
     "epsilon_x": Option(1.0, float, "epsilon of one node's features; inf: published as they are"),
     "epsilon_a": Option(1.0, float, "epsilon of one private undirected edge; inf: published as they are"),
-    "epsilon_y": Option(INFINITE, float, "epsilon of one node's label; inf: published as they are"),
+    "epsilon_y": Option(math.inf, float, "epsilon of one node's label; inf: published as they are"),
     "features": Option("multi-bit", str, "feature mechanism: " + ", ".join(RELEASE_FEATURES), within=RELEASE_FEATURES),
     "edges": Option(
         "public-tree", str, "how private edges are made anew: " + ", ".join(EDGE_METHODS), within=EDGE_METHODS
@@ -81,7 +82,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
     chosen = {key: option.default for key, option in OPTIONS.items()} | dict(given) | dict(fixed)
     for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
         idle = [key for key in settings[1:] if key in given]
-        if chosen[epsilon] == INFINITE and idle:
+        if chosen[epsilon] == math.inf and idle:
             raise InputError(f"{idle[0]} does not apply where {unit} are public ({epsilon}=inf)", remedy="leave it out")
     features, edges = chosen["features"], chosen["edges"]
     takers = {
@@ -100,7 +101,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
 
 def refuse_other_trees(given: Mapping[str, Any]) -> None:
     """Refuse ways to make edges that have a name of their own, and idle settings."""
-    refuse_idle(given, fixed={"epsilon_x": INFINITE})
+    refuse_idle(given, fixed={"epsilon_x": math.inf})
     if given.get("edges", _TREES["edges"].default) not in (_TREES["edges"].within or ()):
         raise InputError(f"edges is {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
 
@@ -167,7 +168,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         ("epsilon_x", "epsilon_y", "bins", "scores"),
         (Replay("feature vector", {"epsilon_x": 2.0}),),
         features="feature-rr",
-        epsilon_a=INFINITE,
+        epsilon_a=math.inf,
     ),
     _release(
         "edge-rr",
@@ -175,7 +176,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         "a curator publishes edges made from noisy counts of blocks of a tree (HeteroRR's, corrected)",
         ("epsilon_a", "edges", "tree_share", "steps", "chains"),
         (_ONE_EDGE, Replay("private edge", {"epsilon_a": 2.0, "edges": "mcmc", "steps": 500}, "mcmc")),
-        epsilon_x=INFINITE,
+        epsilon_x=math.inf,
     ),
     _release(
         "edge-rand",
@@ -183,7 +184,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         "a curator publishes edges after randomized response on every pair (LinkTeller's EdgeRand)",
         ("epsilon_a",),
         (_ONE_EDGE,),
-        epsilon_x=INFINITE,
+        epsilon_x=math.inf,
         edges="edge-rand",
     ),
     _release(
@@ -192,7 +193,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         "a curator publishes the pairs that are largest after noise (LinkTeller's LapGraph)",
         ("epsilon_a", "count_share"),
         (_ONE_EDGE,),
-        epsilon_x=INFINITE,
+        epsilon_x=math.inf,
         edges="lap-graph",
     ),
     _release(
@@ -201,7 +202,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         "a curator publishes edges drawn from a tree that private edges helped to fit (KDD 2014)",
         ("epsilon_a", "tree_share", "steps"),
         (Replay("private edge", {"epsilon_a": 2.0, "steps": 500}),),
-        epsilon_x=INFINITE,
+        epsilon_x=math.inf,
         edges="priv-hrg",
     ),
 )

@@ -21,7 +21,7 @@ from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.cost import ASSUMED_DEGREE
-from graphveil.methods.base.family import spelled
+from graphveil.methods.base.family import json_values
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import STEPS_A_NODE, Chains, warning_of
 from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
@@ -67,7 +67,7 @@ class ReleasePlan:
     section = "release"
 
     def to_json(self) -> dict[str, Any]:
-        return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
+        return {**json_values(asdict(self)), "noise": json_values(self.noise), "advice": list(self.advice)}
 
 
 def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> ReleasePlan:

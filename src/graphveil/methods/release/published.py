@@ -18,7 +18,7 @@ from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.graphs.value.schema import RANGES, FeatureNumbers, usable_range
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.people.account import tensors_digest
 from graphveil.methods.release.edges import MadeEdges, joined
 from graphveil.methods.release.entries import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
@@ -213,7 +213,7 @@ def release_digest(released: Graph) -> str:
     edges, labels = released.edge_index, released.y
     parts = {"features": released["x"], "edges": edges, "labels": labels}
     counts = released.release.counts
-    return digest_of(parts if counts is None else parts | {"counts": counts.counts})
+    return tensors_digest(parts if counts is None else parts | {"counts": counts.counts})
 
 
 def rows_of(x: Tensor) -> Any:

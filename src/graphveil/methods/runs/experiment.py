@@ -21,11 +21,18 @@ from graphveil.graphs import Graph, Split, published_split, random_split, shares
 from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily, Controls
-from graphveil.methods.base.network.objectives import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL_LABELS
 from graphveil.methods.base.parameters import as_own_graph
 from graphveil.methods.base.settings import NUMBERS
 from graphveil.methods.local.controls import hits
-from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable, settings_on
+from graphveil.methods.registry import (
+    MethodChoice,
+    build_method,
+    find_method,
+    require_trainable,
+    resolved_choice,
+    settings_on,
+)
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent, peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
@@ -93,7 +100,7 @@ def run(
     if search is not None and engine != LOCAL:
         raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")
     settled = entry.settle(settings)
-    choice = advised(name, settings, len(graph.schema.classes))
+    choice = resolved_choice(name, settings, len(graph.schema.classes))
     family: AnyFamily = choice.method.load_family()
     start = time.perf_counter()
     if entry.trust == "central" and "epochs" in settled:
@@ -189,7 +196,7 @@ def _compare(
 
 
 def _result(
-    choice: Advised,
+    choice: MethodChoice,
     name: str,
     graph: Graph,
     settled: Mapping[str, object],
@@ -214,7 +221,7 @@ def _result(
         history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
         model=first,
         notes=(
-            *((SEVERAL,) if graph.y.dim() == 2 else ()),
+            *((SEVERAL_LABELS,) if graph.y.dim() == 2 else ()),
             *dict.fromkeys(notes),
             family.repeats_note(first, repeats) if repeats > 1 else alone,
             ONE_GRAPH,

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphveil.errors import GraphveilError
 from graphveil.methods.base.method import RELEASE
-from graphveil.methods.base.network.objectives import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL_LABELS
 from graphveil.methods.registry import tagged
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED
@@ -102,14 +102,14 @@ def interval_basis(score: Interval) -> str:
 
 def score_name(record: RunRecord) -> str:
     """The name of a run's scores: an F1 where nodes have several labels."""
-    if SEVERAL in record.notes:
+    if SEVERAL_LABELS in record.notes:
         return "micro F1"
     return "estimated accuracy" if ESTIMATED in record.notes else "accuracy"
 
 
 def score_sentence(record: RunRecord) -> str:
     """The name of a run's scores, and on which labels they were measured."""
-    if SEVERAL in record.notes:
+    if SEVERAL_LABELS in record.notes:
         return "micro-averaged F1 on the test nodes"
     if ESTIMATED in record.notes:
         return "accuracy, estimated from randomized labels held out"

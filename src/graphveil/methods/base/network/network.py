@@ -1,4 +1,4 @@
-"""A network on what a server holds: trained, applied, and as JSON facts and tensors; post-processing alone."""
+"""A network on released data: training, application, and its form as JSON facts and tensors; post-processing alone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from graphveil.training import Calibration, Epoch, Schedule, train, train_calibr
 FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
 
 
-class Structured(Protocol):
-    """What a network is trained on: a `Topology`, or anything else that knows its propagation and structure."""
+class NetworkTopology(Protocol):
+    """What a network needs of the edges: a `Topology`, or anything else with a propagation and a structure."""
 
     @property
     def num_nodes(self) -> int: ...
@@ -41,7 +41,7 @@ class Structured(Protocol):
 
 @dataclass(frozen=True)
 class LearnedLinks:
-    """Edges [2, E], their learned weights [E], and the share of sampled other pairs that would have grown (or None)."""
+    """Edges [2, E], their learned weights [E], and the share of sampled other pairs that would grow, or None."""
 
     edge_index: Tensor
     weights: Tensor
@@ -50,13 +50,13 @@ class LearnedLinks:
 
 @dataclass(frozen=True)
 class Network:
-    """A trained network and what it takes to apply it elsewhere.
+    """A trained network and what is needed to apply it elsewhere.
 
     Attributes:
-        weights: the kept epoch's parameters by name.
-        mean [1, d] (None for published scaling), scale: what the propagated features were shifted and scaled by.
+        weights: the parameters of the selected epoch by name.
+        mean [1, d] (None for published scaling), scale: the shift and scale of the propagated features.
         logits: [n, c] on the training topology, without dropout.
-        learned: the edges whose weights were learned with it, where they were; never saved.
+        learned_links: the edges whose weights were learned with it, if any; never saved.
     """
 
     weights: dict[str, Tensor]
@@ -65,14 +65,14 @@ class Network:
     epoch: int
     logits: Tensor
     history: tuple[Epoch, ...]
-    learned: LearnedLinks | None = None
+    learned_links: LearnedLinks | None = None
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through.
+    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel of their noise.
 
-    Public labels may be several a node: values [n, c] 0/1, and a channel that changes nothing.
+    Several public labels a node are values [n, c] 0/1, with a channel that changes nothing.
     """
 
     values: Tensor
@@ -85,7 +85,7 @@ def train_network(
     features: FeatureMatrix,
     offset: float,
     labels: Labels,
-    topology: Structured,
+    topology: NetworkTopology,
     settings: NetworkSettings,
     *,
     calibration: Calibration | None = None,
@@ -99,47 +99,49 @@ def train_network(
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
     Raises InputError when no training node carries a label, or none is reached by label propagation.
 
-    Without validation nodes there is nothing to choose an epoch by, and the last is kept.
+    Without validation nodes the last epoch is selected.
 
     Args:
         calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
         label_smoothing: steps_y smooths public labels alone (`SmoothLabels`) in place of Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
             weights of edges are learned.
-        reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
+        reported: mask [n] of people who sent features, if not all did; all other rows are zeros.
         exclude_validation: keep validation labels out of the targets: figures of the training choose between settings.
     """
     require_taught(labels.train)
-    device, p = settings.device, _hops_of(topology, settings)
+    device, p = settings.device, _propagation(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator, engine=engine)
-    model, read = _model(inputs, labels.channel.classes, settings, backbone, generator)
+    model, model_inputs = _model(inputs, labels.channel.classes, settings, backbone, generator)
     objective = _objective(labels, p, settings, label_smoothing, exclude_validation, engine)
-    # Choosing by the training labels would keep the epoch that has learned most of their noise.
+    # Training labels would select the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     rate, decay = settings.learning_rate, settings.weight_decay
     schedule = Schedule(settings.epochs, rate, decay, selection, settings.patience)
-    run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+    keywords: dict[str, Any] = {"seed": settings.seed, "progress": progress}
     if calibration is None or settings.model == "mlp" or backbone is not None:
         structure = _structure(topology, settings, backbone)
-        trained, learned = train(model, read, structure, objective, schedule, **run), None
+        trained, learned_links = train(model, model_inputs, structure, objective, schedule, **keywords), None
     else:
         support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
-        calibrated = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
+        calibrated = train_calibrated(
+            model, settings.model, inputs, support, objective, schedule, calibration, **keywords
+        )
         trained = calibrated.trained
-        learned = LearnedLinks(calibrated.edge_index.cpu(), calibrated.weights.cpu(), calibrated.violations)
-    # Copies: the model may be trained on, and what was fitted must stay what was validated.
+        learned_links = LearnedLinks(calibrated.edge_index.cpu(), calibrated.weights.cpu(), calibrated.violations)
+    # Copies: further training of the model must not change the weights that were validated.
     weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     mean = None if inputs.mean is None else inputs.mean.cpu()
-    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
+    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned_links)
 
 
 def _model(
     inputs: Inputs, classes: int, settings: NetworkSettings, backbone: nn.Module | None, generator: torch.Generator
 ) -> tuple[nn.Module, Inputs]:
-    """Return the network, with fresh weights unless they are a user's own, and the features as it reads them."""
+    """Return the network, with fresh weights unless it is a user's own, and the features in its input form."""
     if backbone is not None:
         return models.OwnBackbone(backbone).to(settings.device), models.as_rows(inputs)
     hidden, dropout = settings.hidden, settings.dropout
@@ -147,14 +149,14 @@ def _model(
     return model.to(settings.device), inputs
 
 
-def _hops_of(topology: Structured, settings: NetworkSettings) -> SparseMatrix | None:
+def _propagation(topology: NetworkTopology, settings: NetworkSettings) -> SparseMatrix | None:
     if settings.steps_x or settings.steps_y:
         p: SparseMatrix = topology.propagation().to(settings.device)
         return p
     return None
 
 
-def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
+def _structure(topology: NetworkTopology, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
     if backbone is None:
         return topology.structure(settings.model, settings.device)
     edges = cast(Topology, topology)
@@ -169,10 +171,10 @@ def _objective(
     exclude_validation: bool,
     engine: Engine,
 ) -> Any:
-    """Return what is minimised; refuses several private or propagated labels a node, and labels that reach nobody."""
+    """Return the objective; refuses several private or propagated labels a node, and labels that reach no node."""
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
     if values.dim() == 2:
-        # Randomized response reports one label of c; several private ones would each cost, and none is accounted.
+        # Randomized response reports one label of c: nothing accounts for several private labels.
         if labels.channel.keep < 1 or settings.steps_y:
             raise InputError("several labels a node", where="training", allowed="public labels, and steps_y=0")
         return many_labels(values, train_mask, val_mask)
@@ -198,7 +200,7 @@ class UnreachedError(InputError):
 
 
 def require_labels_near(topology: Topology, split: Split, hops: int) -> None:
-    """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone."""
+    """Refuse a split without training nodes, and hops of labels that reach none, from the split alone."""
     require_taught(split.train)
     if hops:
         mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
@@ -225,7 +227,8 @@ def require_shapes(
         tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         wide = (dimension, first_width(settings.model, settings.hidden))
-        if shapes.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+        # First, so that the network built below is no larger than the stored one.
+        if shapes.get("weight1") != wide:
             raise InputError(f"weight1 is {shapes.get('weight1')}", allowed=str(wide))
         model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
         expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
@@ -239,7 +242,7 @@ def apply_network(
     network: Network,
     features: FeatureMatrix,
     offset: float,
-    topology: Structured,
+    topology: NetworkTopology,
     settings: NetworkSettings,
     *,
     classes: int,
@@ -252,21 +255,21 @@ def apply_network(
     Args:
         reported, backbone: as in training.
     """
-    p = _hops_of(topology, settings)
+    p = _propagation(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     dimension = inputs.dimension if backbone is not None else network.weights["weight1"].shape[0]
     if inputs.dimension != dimension:
         raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
     mean = None if network.mean is None else network.mean.to(settings.device)
-    # Shifted and scaled as in training: statistics of the new graph would be another function of people's data.
+    # Shift and scale of the training: statistics of the new graph would be another function of people's data.
     inputs = replace(inputs, mean=mean, scale=network.scale).on(engine)
-    model, read = _model(inputs, classes, settings, backbone, torch.Generator())
+    model, model_inputs = _model(inputs, classes, settings, backbone, torch.Generator())
     model.load_state_dict(network.weights)
     model.eval()
     structure, trained = _structure(topology, settings, backbone), cast(Backbone, model)
     structure = structure.on(engine) if isinstance(structure, SparseMatrix) else structure
     with torch.no_grad():
-        return trained.rest(trained.first(read, structure), structure).cpu()
+        return trained.rest(trained.first(model_inputs, structure), structure).cpu()
 
 
 def feature_inputs(
@@ -278,10 +281,10 @@ def feature_inputs(
     reported: Tensor | None = None,
     engine: Engine = LOCAL,
 ) -> Inputs:
-    """Return features as the operator P^Kx (features + offset), over those who sent some."""
+    """Return features as the operator P^Kx (features + offset), over the rows in `reported`."""
     width = first_width(settings.model, settings.hidden)
-    placed: dict[str, Any] = {"offset": offset, "reported": reported, "device": settings.device, "engine": engine}
-    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, **placed)
+    keywords: dict[str, Any] = {"offset": offset, "reported": reported, "device": settings.device, "engine": engine}
+    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, **keywords)
 
 
 def as_matrix(features: FeatureMatrix) -> FeatureMatrix:
@@ -300,7 +303,7 @@ def network_facts(network: Network) -> dict[str, Any]:
 
 
 def backbone_facts(backbone: nn.Module | None) -> dict[str, str]:
-    """Return the class of a user's own module, by which a file says that it is needed to load; else nothing."""
+    """Return the class of a user's own module, which a file states because loading needs the module; else nothing."""
     return {} if backbone is None else {"backbone": type(backbone).__name__}
 
 
@@ -313,13 +316,14 @@ def network_tensors(network: Network) -> dict[str, Tensor]:
 
 
 def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
-    """Return the network of facts and tensors; its shapes are still to be checked.
+    """Return the network of facts and tensors, with unchecked shapes.
 
     Args:
-        facts: with "backbone" where the weights are those of a user's own module, whose numbers are not checked.
+        facts: with "backbone" if the weights are those of a user's own module, whose types are not checked.
     """
     for name, tensor in tensors.items():
-        own = name.startswith(_WEIGHTS) and "backbone" in facts  # its module says which types it has
+        # The types of a user's own module are those that it has.
+        own = name.startswith(_WEIGHTS) and "backbone" in facts
         if not own and (name in ("logits", "mean") or name.startswith(_WEIGHTS)):
             require_numbers(name, tensor)
     return Network(

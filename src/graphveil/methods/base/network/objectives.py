@@ -1,4 +1,4 @@
-"""What a network on labels minimises, as objectives for `training.train`, and what its predictions are worth.
+"""The objectives of a network on labels, for `training.train`, and the scores of its predictions.
 
 Drop: learning from noisy labels with propagation.
 
@@ -8,11 +8,11 @@ Drop: learning from noisy labels with propagation.
 
 T = q 1 1^T + (p - q) I is the channel of randomized response.  P^K times its constant part is the same for every class
 and a softmax ignores it, so forward correction is a temperature.  For K = 0 the loss is plain forward correction,
--log (softmax(z) T)[y'].  A training node with no labelled mass in reach is left out of the loss.  Source: Sajadmanesh
+-log (softmax(z) T)[y'].  Training nodes that no label reaches are left out of the loss.  Source: Sajadmanesh
 and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), section 3.4; the simplification
 is ours.
 
-Smoothed public labels: learn the classes that a training node's surroundings carry; one that no label reaches keeps its
+Smoothed public labels: the targets of a training node are the classes around it; a node that no label reaches keeps its
 own.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized Graphs With Local Differential Privacy"
 (Solitude), IEEE TIFS 17, 2022, equations 12 and 13.
 
@@ -44,7 +44,7 @@ from graphveil.runtime.late import Tensor, torch
 
 @dataclass(frozen=True)
 class Drop:
-    """Noisy labels; without `corrected` they are taken for true ones: plain cross-entropy, hops 0."""
+    """Noisy labels; if not `corrected` they are taken for true ones: plain cross-entropy, hops 0."""
 
     channel: Channel
     p: SparseMatrix | None
@@ -67,29 +67,29 @@ class Drop:
             clean = class_softmax(logits[self.fit_nodes])
             return torch.nn.functional.nll_loss(self.reported(clean).log(), self.train_targets)
         spread = propagate(self.p, class_softmax(logits) * self.channel.lean, self.hops)
-        here = spread[self.fit_nodes].T.contiguous()
-        return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=0).T, self.train_targets)
+        scores = spread[self.fit_nodes].T.contiguous()
+        return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(scores, dim=0).T, self.train_targets)
 
     def reported(self, clean: Tensor) -> Tensor:
         """Return p(y'|x) = p(y|x) T, never below the smallest positive float; without correction p(y|x)."""
         if not self.corrected:
             return clean.clamp_min(1e-30)
-        # With public labels q = 0, and a class of probability 0 would make the loss infinite.
+        # With public labels q = 0: a class of probability 0 would make the loss infinite.
         return (clean * self.channel.lean + self.channel.flip).clamp_min(1e-30)
 
     def train_accuracy(self, logits: Tensor) -> Tensor:
-        return _share(logits[self.train_nodes], self.train_labels)
+        return _accuracy(logits[self.train_nodes], self.train_labels)
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return (loss of p(y'|x), accuracy on noisy labels, estimated accuracy on true labels)."""
         if self.val_nodes.numel() == 0:
-            none = logits.new_zeros(())
-            return none, none, none
-        here = logits[self.val_nodes]
-        loss = torch.nn.functional.nll_loss(self.reported(class_softmax(here)).log(), self.val_labels)
-        share = _share(here, self.val_labels)
+            zero = logits.new_zeros(())
+            return zero, zero, zero
+        val_logits = logits[self.val_nodes]
+        loss = torch.nn.functional.nll_loss(self.reported(class_softmax(val_logits)).log(), self.val_labels)
+        accuracy = _accuracy(val_logits, self.val_labels)
         # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
-        return loss, share, (share.double() - self.channel.flip) / self.channel.lean
+        return loss, accuracy, (accuracy.double() - self.channel.flip) / self.channel.lean
 
 
 def drop_objective(
@@ -109,18 +109,17 @@ def drop_objective(
     Args:
         p: the propagation matrix [n, n], None where hops is 0.
         hops: K.
-        channel: what the labels went through.
-        corrected: whether the loss knows of it; without, K is 0.
-        spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
+        channel: the noise of the labels.
+        corrected: whether the loss corrects for it; if not, K is 0.
+        spread: mask [n] of the labels that are propagated; None: those in `train` and `val`.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
     if p is None or hops == 0:
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
-        mass = propagate(
-            p, label_matrix(labels, train | val if spread is None else spread, channel.classes), hops, engine=engine
-        )[train_nodes]
-        # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
+        matrix = label_matrix(labels, train | val if spread is None else spread, channel.classes)
+        mass = propagate(p, matrix, hops, engine=engine)[train_nodes]
+        # The argmax of a row of zeros is class 0, which would be the target of every node that no label reaches.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
     nodes = (train_nodes, targets, labels[train_nodes], fit_nodes, val_nodes, labels[val_nodes])
@@ -133,11 +132,11 @@ def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
 
 
-def _share(logits: Tensor, labels: Tensor) -> Tensor:
+def _accuracy(logits: Tensor, labels: Tensor) -> Tensor:
     return (logits.argmax(dim=1) == labels).float().mean() if labels.numel() else logits.new_zeros(())
 
 
-SEVERAL = "several labels a node: every figure is micro-averaged F1, not a share of nodes"
+SEVERAL_LABELS = "several labels a node: every figure is micro-averaged F1, not a share of nodes"
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,9 @@ class ManyLabels:
     def validate(self, logits: Tensor) -> tuple[float, float, float]:
         if self.val_nodes.numel() == 0:
             return 0.0, 0.0, 0.0
-        here = logits[self.val_nodes]
-        f1 = micro_f1(here > 0, self.val_labels)
-        return float(torch.nn.functional.binary_cross_entropy_with_logits(here, self.val_labels)), f1, f1
+        val_logits = logits[self.val_nodes]
+        f1 = micro_f1(val_logits > 0, self.val_labels)
+        return float(torch.nn.functional.binary_cross_entropy_with_logits(val_logits, self.val_labels)), f1, f1
 
 
 def many_labels(labels: Tensor, train: Tensor, val: Tensor) -> ManyLabels:
@@ -171,18 +170,18 @@ def many_labels(labels: Tensor, train: Tensor, val: Tensor) -> ManyLabels:
 
 
 def micro_f1(predicted: Tensor, labels: Tensor) -> float:
-    """Return the micro-averaged F1 of found labels (bool [m, c]); 0 where nothing is found and nothing was there."""
+    """Return the micro-averaged F1 of predicted labels (bool [m, c]); 0 without any predictions and labels."""
     return float(f1_shares(predicted, labels).mean()) if len(labels) else 0.0
 
 
 def f1_shares(predicted: Tensor, labels: Tensor) -> np.ndarray:
-    """Return one number a node [m] with the micro-averaged F1 as mean: 2 TP_v / mean over nodes of (2 TP + FP + FN)."""
-    there = labels > 0
-    hit = (predicted & there).sum(dim=1).double()
-    both = (predicted.sum(dim=1) + there.sum(dim=1)).double()
+    """Return numbers [m] whose mean is the micro-averaged F1: 2 TP_v / mean over nodes of (2 TP + FP + FN)."""
+    true = labels > 0
+    hits = (predicted & true).sum(dim=1).double()
+    sizes = (predicted.sum(dim=1) + true.sum(dim=1)).double()
     # Shares with this denominator average to the micro F1, so its interval follows from the nodes as for accuracy.
-    total = float(both.mean())
-    shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).cpu().numpy()
+    mean_size = float(sizes.mean())
+    shares: np.ndarray = (2 * hits / mean_size if mean_size else torch.zeros_like(hits)).cpu().numpy()
     return shares
 
 
@@ -205,12 +204,12 @@ class SmoothLabels:
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if self.val_nodes.numel() == 0:
-            none = logits.new_zeros(())
-            return none, none, none
-        here = logits[self.val_nodes]
-        share = (here.argmax(dim=1) == self.val_labels).float().mean()
-        loss = torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=1), self.val_labels)
-        return loss, share, share
+            zero = logits.new_zeros(())
+            return zero, zero, zero
+        val_logits = logits[self.val_nodes]
+        accuracy = (val_logits.argmax(dim=1) == self.val_labels).float().mean()
+        loss = torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(val_logits, dim=1), self.val_labels)
+        return loss, accuracy, accuracy
 
 
 def smooth_labels(
@@ -223,11 +222,11 @@ def smooth_labels(
         hops: l.
     """
     nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
-    own = label_matrix(labels, train, classes)
-    spread = (own if p is None else propagate(p, own, hops))[nodes]
+    one_hot = label_matrix(labels, train, classes)
+    spread = (one_hot if p is None else propagate(p, one_hot, hops))[nodes]
     total = spread.sum(dim=1, keepdim=True)
     # Equation 12 divides by a sum that is 0 where no label is in reach.
-    targets = torch.where(total > 0, spread / total.clamp_min(1e-30), own[nodes])
+    targets = torch.where(total > 0, spread / total.clamp_min(1e-30), one_hot[nodes])
     return SmoothLabels(nodes, targets, labels[nodes], val_nodes, labels[val_nodes])
 
 
@@ -235,24 +234,25 @@ def true_score(
     predict: Callable[[], Tensor], graph: Graph, mask: Tensor | None = None, *, classes: Sequence[str] | None = None
 ) -> float:
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node. Raises
-    InputError for anything but a mask, such as labels, as scikit-learn's `score` takes them; or no label to judge by.
+    InputError for anything but a mask (scikit-learn's `score` takes labels there), or if no node that counts has a
+    label.
 
     Args:
-        predict: gives classes [n], or 0/1 [n, c]; since it may cost, it is called last.
-        mask: bool [n], the nodes that count; those without a label never do.
-        classes: of the predictions, in order: another graph's numbers would stand for others. None: the graph's.
+        predict: returns classes [n], or 0/1 [n, c]; since it may cost, it is called last.
+        mask: bool [n], the nodes that count; nodes without a label never do.
+        classes: the names of the predicted classes in order, which must be those of the graph; None: not checked.
     """
     if classes is not None and graph.schema.classes != classes:
         what, allowed = (", ".join(names[:8]) for names in (graph.schema.classes, classes))
         raise InputError(f"classes are {what}", where="score", allowed=f"{allowed}, in this order, as in training")
     labelled = known_labels(graph)
-    counted = labelled if mask is None else torch.as_tensor(mask)
-    if counted.dtype != torch.bool or counted.shape != labelled.shape:
-        what = f"mask: {str(counted.dtype).removeprefix('torch.')} {list(counted.shape)}"
+    counting = labelled if mask is None else torch.as_tensor(mask)
+    if counting.dtype != torch.bool or counting.shape != labelled.shape:
+        what = f"mask: {str(counting.dtype).removeprefix('torch.')} {list(counting.shape)}"
         allowed = f"bool [{len(labelled)}], the nodes that count; true labels are read from the graph"
         raise InputError(what, where="score", allowed=allowed)
-    counted = counted & labelled
-    if not counted.any():
+    counting = counting & labelled
+    if not counting.any():
         raise InputError("no node that counts has a label", where="score", allowed="a graph with true labels")
-    labels, true = predict()[counted], graph.y[counted]
+    labels, true = predict()[counting], graph.y[counting]
     return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())

@@ -1,7 +1,7 @@
-"""Readers that were trained on public graphs, as files: what a method may start from besides the data it was given.
+"""Readers that were trained on public graphs, as files from which a method may start.
 
-A reader's file says on which graphs it was trained; figures on those tell nothing.  The shipped ones lie in
-`methods/pretrained/`, each beside a card in Markdown; `start="public"` takes the one for the method at hand.
+A reader's file names the graphs on which it was trained; its accuracy on those is no evidence.  The shipped readers are
+in `methods/pretrained/`, each beside a card in Markdown; `start="public"` takes that of the method.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import InputError
-from graphveil.methods.base.storage import read_method, require_numbers, restored, restoring, save_method
+from graphveil.methods.base.storage import load_weights, read_method, require_numbers, restoring, save_method
 from graphveil.runtime.late import Tensor, torch
 
 if TYPE_CHECKING:
     from graphveil.models.networks.perceptrons import ClassReader
 
-#: What takes the shipped reader, and where all of those lie.
+#: The value of `start` that takes the shipped reader, and the folder of those.
 PUBLIC: Final = "public"
 SHIPPED: Final = Path(__file__).parents[2] / "pretrained"
-#: Nodes that are read at once: the hidden layer of all of a large graph would not fit.
-AT_ONCE: Final = 20_000
+#: Nodes in one pass: the hidden layer of all nodes of a large graph would not fit in memory.
+ROWS_AT_ONCE: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Reader:
 
     Attributes:
         network: own clues [n, c, p] and common ones [n, q] -> scores [n, c].
-        facts: what its file says: the "graphs" that it was trained on, and how.
+        facts: from its file: the "graphs" that it was trained on, and how.
     """
 
     network: ClassReader
@@ -45,33 +45,33 @@ class Reader:
             common: clues [..., q] about a node.
         """
         network = self.network.to(own.device)
-        parts = zip(torch.split(own, AT_ONCE), torch.split(common, AT_ONCE), strict=True)
+        parts = zip(torch.split(own, ROWS_AT_ONCE), torch.split(common, ROWS_AT_ONCE), strict=True)
         with torch.no_grad():
             scores = torch.cat([network(*part) for part in parts])
         return scores - scores.mean(dim=-1, keepdim=True)
 
 
 def require_start(start: str | None) -> None:
-    """Refuse what is neither None, "public" nor the name of a safetensors file, with InputError."""
+    """Refuse what is neither None, "public" nor the name of a safetensors file."""
     if start is not None and start != PUBLIC and not str(start).endswith(".safetensors"):
         raise InputError(f"start is {start!r}", allowed="none, public or a .safetensors file")
 
 
 def start_name(start: str | None) -> str | None:
-    """Return what a saved model tells of its start: of a file the name, never the folder on its maker's machine."""
+    """Return the start that a saved model states: the name of a file, never its folder on the user's machine."""
     return None if start is None else Path(start).name
 
 
 def read_start(start: str | None, task: str, own: int, common: int) -> Reader | None:
-    """Return the reader that a method starts from; None where it starts from nothing.
+    """Return the reader that a method starts from, or None.
 
     Args:
         start: "public", a file that `save_start` wrote, or None.
         task: the method whose clues it reads.
-        own, common: how many clues those are.
+        own, common: the numbers of own and common clues, see `Reader.scores`.
 
     Raises:
-        InputError: for another word.
+        InputError: for another value of `start`.
         ModelFileError: the file is missing, damaged, or was trained for other clues.
     """
     from graphveil.models.networks.perceptrons import ClassReader
@@ -82,19 +82,19 @@ def read_start(start: str | None, task: str, own: int, common: int) -> Reader | 
     path = _path(start, task)
     _, facts, tensors = read_method(path, _kind(task))
     with restoring(path):
-        # The width is read off the file: users may train wider readers, but none that reads other clues.
+        # The width comes from the file: users may train wider readers, but no reader of other clues.
         network = ClassReader(own, common, len(tensors["head"]), generator=torch.Generator())
-        restored(network, {name: require_numbers(name, value) for name, value in tensors.items()})
+        load_weights(network, {name: require_numbers(name, value) for name, value in tensors.items()})
     return Reader(network, facts)
 
 
 def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
-    """Return what a run has to say of its start: that the reader was trained on the graph it is measured on.
+    """Return a warning for a run whose reader was trained on the very graph, else nothing.
 
     Args:
-        graph: the name of the graph that was trained on now.
+        graph: the name of the graph of the run.
     """
-    # Off the file and not off the card: one of a user's own has no card.
+    # From the file and not from the card: a user's own reader has no card.
     if not isinstance(start, str) or graph not in read_method(_path(start, task), _kind(task))[1]["graphs"]:
         return ()
     return (f"start={start} was itself trained on {graph}: this accuracy says nothing about unseen graphs",)
@@ -106,7 +106,7 @@ def save_start(path: str | Path, task: str, network: ClassReader, facts: Mapping
     Args:
         path: ends with ".safetensors".
         task: "class-sums" or "label-pool", whose clues it was trained on.
-        facts: JSON values, among them "graphs": the names of those it was trained on.
+        facts: JSON values, among them "graphs": the names of the graphs it was trained on.
     """
     return save_method(path, _kind(task), facts, network.state_dict())
 

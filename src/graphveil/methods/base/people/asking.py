@@ -1,4 +1,4 @@
-"""Asking for a prediction: who has to report for it, and paying for that before anything is read."""
+"""People who have to report for a prediction: who they are, and how they pay before anything is read."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 
 
-def pay_for(
+def charge_people(
     ledger: Ledger, people: Identified | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
 ) -> tuple[Ledger, frozenset[str]]:
-    """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them. Raises
-    BudgetError where everybody would be asked again, and no room was declared for that; or another process has asked
-    people meanwhile, who may be the same.
+    """Return the ledger after the people to be asked have paid, and the ledger units of the new ones. Raises
+    BudgetError where everybody would be asked again without room for it, or another process has meanwhile asked people
+    who may be the same.
 
     Args:
-        people: who they are; None: nothing tells, and everybody who ever reported pays again.
+        people: who they are; None: that is open, and everybody who ever reported pays again.
         spends: what one report of each kind costs.
-        name, group: of their graph, and a hash that tells it from others.
+        name, group: the name of their graph, and a hash that identifies it.
     """
     if people is None:
         return pay_again(ledger, spends, name=name), frozenset()
     new_names = [name for name, new in zip(people.names, people.new.tolist(), strict=True) if new]
-    # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
+    # Of the people who are asked and of nobody else: the budget is theirs, not of everybody in the graph.
     key = hashlib.sha256(group.encode() + b"".join(new_names)).hexdigest()
     reason = people.basis or BY_ID
-    paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
+    paid, units = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
     # The ledger was read anew while paying: a spend since then may be of these very people, who are then not new.
-    if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
+    if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(units):
         raise BudgetError(
             f"another process asked people of this run at the same time, and {name} may hold the same people",
             where="ledger",
             remedy="nothing was read, but the charge stays: load the run again",
         )
-    return paid, own
+    return paid, units
 
 
-class Asking(Protocol):
-    """A fitted method that keeps what people sent or were answered, and has room for asking again."""
+class AskingMethod(Protocol):
+    """A fitted method that stores what people sent or were answered, and may ask people to predict for them."""
 
     account: Account
     records: Records
@@ -62,15 +62,15 @@ class Asking(Protocol):
     _fitted: Any
 
 
-def note(method: Asking, fact: Assumption | None, void: str | None = None) -> None:
-    """Keep what the guarantee leans on from now on."""
+def note_assumption(method: AskingMethod, fact: Assumption | None, void: str | None = None) -> None:
+    """Add to what the guarantee of a method states from now on: an assumption, and why it is void."""
     fitted = method._fitted
     notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
     method._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
-def rows_of_everybody(
-    method: Asking,
+def everybodys_rows(
+    method: AskingMethod,
     graph: Graph,
     people: Identity | None,
     spends: Callable[[int], Sequence[Spend]],
@@ -80,20 +80,21 @@ def rows_of_everybody(
     group: str,
     what: str,
 ) -> dict[str, Tensor]:
-    """Return what a graph's people sent or were answered, rows [n] by name: as it is kept of those who have reported;
-    the others are asked once they have paid. Raises InputError where that takes a source of noise and none was given.
+    """Return what a graph's people sent or were answered, rows [n] by name: stored rows of people who have reported,
+    and new rows of people who are asked once they have paid. Raises InputError if that takes a source of noise and none
+    was given.
 
     Args:
         people: what the caller says of people without ids.
-        spends: takes how many are asked, and returns what one report of each kind costs.
-        read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
-        group, what: a hash that tells the graph from others; what people send, in words.
+        spends: takes the number of people who are asked, and returns what one report of each kind costs.
+        read: takes the mask [n] of people who are asked, and returns their rows by name.
+        group, what: a hash that identifies the graph; what people send, in words.
     """
     account, records = method.account, method.records
-    identified = records.find(graph, people, group, account.ledger)
+    identified = records.identify(graph, people, group, account.ledger)
     if identified is not None and not bool(identified.new.any()):
-        note(method, identified.basis if people == "same" else None)
-        return records.take(identified.rows)
+        note_assumption(method, identified.basis if people == "same" else None)
+        return records.select(identified.rows)
     if randomness is None:
         raise InputError(
             f"the people of a new graph send {what}, which needs a source of noise",
@@ -102,31 +103,33 @@ def rows_of_everybody(
         )
     new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if identified is None else identified.new
     name, queries = graph.schema.name, method.queries
-    pay = partial(pay_for, people=identified, spends=spends(int(new.sum())), name=name, group=group, queries=queries)
-    own = account.charge(pay)
-    # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
-    note(method, None, randomness.void)
-    sent = read(new, randomness)
+    pay = partial(
+        charge_people, people=identified, spends=spends(int(new.sum())), name=name, group=group, queries=queries
+    )
+    units = account.charge(pay)
+    # Before anything is read: a seeded source voids the guarantee even if reading fails.
+    note_assumption(method, None, randomness.void)
+    new_rows = read(new, randomness)
     if identified is None:
-        method.records = records.add_group(graph, group, sent)
-        return sent
-    method.records = records.add_new(identified, sent, own)
-    return side_by_side(identified, records.rows, sent)
+        method.records = records.add_group(graph, group, new_rows)
+        return new_rows
+    method.records = records.add_new(identified, new_rows, units)
+    return merged_rows(identified, records.rows, new_rows)
 
 
 def randomize_features(
-    graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness, engine: Engine = LOCAL
+    graph: Graph, mechanism: Any, mask: Tensor, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> Any:
-    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
+    """Return the feature reports of the people in `mask` [n], and of nobody else."""
     values: Any = as_matrix(graph.x)
-    # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
-    own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
-    return randomize_by_blocks(mechanism, own, randomness=randomness, engine=engine)
+    # Cut before the mechanism: people who are not asked send nothing, so their features may not even be read.
+    rows = values[mask.numpy()] if sp.issparse(values) else values[mask]
+    return randomize_by_blocks(mechanism, rows, randomness=randomness, engine=engine)
 
 
-def reports_from(tensors: Mapping[str, Tensor]) -> Any:
-    """Return the feature reports that were kept as tensors; refuses what no feature mechanism sends."""
-    # By their tensors' names and not by the method's setting: a file says what it holds.
+def reports_from_tensors(tensors: Mapping[str, Tensor]) -> Any:
+    """Return the feature reports that were stored as tensors; refuses what no feature mechanism sends."""
+    # By the names of the tensors and not by the method's setting: the file decides what it holds.
     for kind in dict.fromkeys(info.report_type for info in catalogue() if info.kind == "features"):
         try:
             return kind.from_tensors(tensors)
@@ -135,12 +138,12 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
     raise InputError(f"no feature report has tensors {sorted(tensors)}", where="reports")
 
 
-def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return rows [n] of everybody: what was stored of those who are known, what was sent by the new ones."""
+def merged_rows(people: Identified, stored: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return rows [n] of everybody: the stored rows of people who are known, the new rows of new people."""
     joined = {}
-    for name, fresh in sent.items():
-        rows = torch.empty((len(people.rows), *fresh.shape[1:]), dtype=fresh.dtype)
-        rows[people.new] = fresh
+    for name, new_rows in new.items():
+        rows = torch.empty((len(people.rows), *new_rows.shape[1:]), dtype=new_rows.dtype)
+        rows[people.new] = new_rows
         if name in stored:
             rows[~people.new] = stored[name][people.rows[~people.new]]
         joined[name] = rows
@@ -163,26 +166,26 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
         raise InputError(f"{rows} reports for {nodes} nodes", where=name)
 
 
-def handed_in(name: str) -> Assumption:
-    """Return what a guarantee leans on where reports for the graph of this name came from outside."""
+def handed_in_assumption(name: str) -> Assumption:
+    """Return what a guarantee leans on if reports for the graph of this name came from outside."""
     return assume("reports-handed-in", graph=name)
 
 
-def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> None:
-    """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
+def save_records(model: Path, kind: str, records: Records, *, collection: str | None) -> None:
+    """Write what people sent (or were answered) beside a saved model; records of its collection there are preserved.
 
     Args:
-        of: what tells the model's collection from others.
+        collection: identifies the model's collection.
     """
     if records.rows:
-        records = records.after(read_people(model, kind, of=of))
-    save_answers(model, kind, {**records.facts(), "of": of}, records.tensors() if records.rows else {})
+        records = records.with_earlier(load_records(model, kind, collection=collection))
+    save_answers(model, kind, {**records.facts(), "of": collection}, records.tensors() if records.rows else {})
 
 
-def read_people(path: str | Path, kind: str, *, of: str | None) -> Records:
-    """Return the records beside a model; none where the model alone was handed on, or the file is another one's."""
+def load_records(path: str | Path, kind: str, *, collection: str | None) -> Records:
+    """Return the records beside a model; none if the model came without them, or they are of another collection."""
     stored = read_answers(path, kind)
-    if stored is None or stored[0].get("of") != of:
+    if stored is None or stored[0].get("of") != collection:
         return Records()
     with restoring(path):
         return Records.restore(*stored)

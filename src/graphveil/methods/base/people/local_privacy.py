@@ -17,7 +17,7 @@ from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedR
 from graphveil.mechanisms.base.guarantees import REPORTS_ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names_with, mechanism_named
-from graphveil.methods.base.people.account import repeat_assumptions
+from graphveil.methods.base.people.account import repeated_report_assumptions
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.settings import require_ranges
 from graphveil.models.labels.label_prior import Channel
@@ -26,7 +26,7 @@ from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL, USER_LABEL
 from graphveil.runtime.checks import require_number
 
-TOPOLOGY = assume("topology-public")
+TOPOLOGY_PUBLIC = assume("topology-public")
 Features: TypeAlias = FeatureMechanism[Any] | Public | NotCollected
 
 
@@ -38,7 +38,7 @@ class LocalPrivacy:
         epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
         epsilon_y: budget of one label report; inf sends labels as they are.
         mechanism: one of `mechanisms.catalogue.feature_names`. delta: for mechanisms that need one ("gaussian").
-        sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
+        sampled: coordinates in a feature report ("multi-bit"); None: the best number for epsilon_x.
     """
 
     epsilon_x: float | None
@@ -48,14 +48,14 @@ class LocalPrivacy:
     sampled: int | None = None
 
     def __post_init__(self) -> None:
-        # No features at all and public ones are two different things: None collects nothing, inf sends everything.
+        # None and inf are opposites: None collects no features, inf sends all as they are.
         if self.epsilon_x is not None:
             remedy = "collect no features at all with epsilon_x=none"
             require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
         require_budget("epsilon_y", self.epsilon_y, "data declared public")
         require_number("(0, 1)", None, ", far below 1 / the number of people", delta=self.delta)
         require_ranges(self)
-        # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
+        # Another mechanism would ignore it.
         if self.sampled is not None and self.mechanism not in feature_names_with("sampled"):
             allowed = ", ".join(feature_names_with("sampled"))
             raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
@@ -65,7 +65,7 @@ class LocalPrivacy:
         return self.epsilon_x is not None
 
     def features(self, schema: GraphSchema) -> Features:
-        """Return what makes feature reports for a schema, or what stands for there being none."""
+        """Return the mechanism of feature reports for a schema; `NotCollected` if there are none."""
         if self.epsilon_x is None:
             return NotCollected()
         if math.isinf(self.epsilon_x):
@@ -89,11 +89,11 @@ class LocalPrivacy:
 
     def open_ledger(self, queries: int = 0) -> Ledger:
         """Return an empty ledger of features and labels; `queries` predictions may ask for features again."""
-        epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
+        epsilon_x, reports = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
         delta = self.delta if mechanism_named(self.mechanism).takes("delta") and math.isfinite(epsilon_x) else 0.0
         # Below 1, which is no delta, however many queries are declared; the sum itself is checked when it is spent.
-        room = min(delta * many, 1 - 2**-50)
-        return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
+        delta = min(delta * reports, 1 - 2**-50)
+        return Ledger.open({"features": (epsilon_x * reports, delta), "labels": (self.epsilon_y, 0.0)})
 
     def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
         """Return what one collection spends, in order."""
@@ -110,21 +110,21 @@ class LocalPrivacy:
         return tuple(spends)
 
     def guarantee(self, schema: GraphSchema, void: str | None = None, ledger: Ledger | None = None) -> Guarantee:
-        """Return the composed guarantee of one person's features and label; unprotected parts are said.
+        """Return the composed guarantee of one person's features and label; it states unprotected parts as assumptions.
 
         Args:
-            ledger: says how often the most asked person has reported; None: once.
+            ledger: gives how often the most asked person has reported; None: once.
         """
-        # The most asked person decides: a guarantee is for everybody, and reports of one person add up.
+        # Of the most asked person: a guarantee is for everybody, and reports of one person add up.
         times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
         mechanisms = (self.features(schema), self.labels(len(schema.classes)))
-        parts, open_ = [], [TOPOLOGY]
-        for mechanism, many in zip(mechanisms, times, strict=True):
+        parts, public = [], [TOPOLOGY_PUBLIC]
+        for mechanism, count in zip(mechanisms, times, strict=True):
             if isinstance(mechanism, Public | PublicLabels):
-                open_ += mechanism.guarantee.assumes
+                public += mechanism.guarantee.assumes
             elif not isinstance(mechanism, NotCollected):
                 # A second report is a second mechanism on the same value, composed like any other steps.
-                parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
+                parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * count
         if not parts:
             return Guarantee(
                 unit=USER_FEATURES_AND_LABEL if self.collects_features else USER_LABEL,
@@ -133,22 +133,22 @@ class LocalPrivacy:
                 epsilon=math.inf,
                 delta=0.0,
                 against=SERVER_AND_MODEL,
-                assumes=tuple(open_),
+                assumes=tuple(public),
             )
         total = compose(parts)
-        noted = counted(total.assumes, {"features": times[0], "label": times[1]})
-        noted = tuple(dict.fromkeys((*noted, *repeat_assumptions(ledger))))
-        return replace(total, assumes=noted + tuple(open_), void=void)
+        assumes = with_report_counts(total.assumes, {"features": times[0], "label": times[1]})
+        assumes = tuple(dict.fromkeys((*assumes, *repeated_report_assumptions(ledger))))
+        return replace(total, assumes=assumes + tuple(public), void=void)
 
 
-def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[Assumption, ...]:
-    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once.
+def with_report_counts(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[Assumption, ...]:
+    """Return assumptions in which "everybody reports once" gives way to the true numbers, if somebody reported more.
 
     Args:
-        times: of each report, by the most asked user.
+        times: how often the most asked person sent each kind of report.
     """
-    if all(many == 1 for many in times.values()):
+    if all(count == 1 for count in times.values()):
         return assumes
-    each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
-    truth = assume("reports-counted", each=", ".join(each))
-    return tuple(truth if fact == REPORTS_ONCE else fact for fact in assumes)
+    each = [f"{name} {'once' if count == 1 else f'{count} times'}" for name, count in times.items()]
+    counts = assume("reports-counted", each=", ".join(each))
+    return tuple(counts if fact == REPORTS_ONCE else fact for fact in assumes)

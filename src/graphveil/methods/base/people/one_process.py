@@ -1,9 +1,9 @@
-"""What must not be used twice stays in the process that made it.
+"""What must not be used twice stays in the process that created it.
 
-    copy, clone, thread     the value itself, one at a time (`lock`)
-    pickle, fork            a copy that knows what was used, and may use nothing
+    copy, clone, thread     the value itself, changed under its `lock`
+    pickle, fork            a copy that records what was used, and may use nothing
 
-A copy of an unspent account would ask the same people once more at the first price, and neither would know of it.
+A copy of an unspent account would ask the same people once more at the first price, unknown to the original.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graphveil.errors import BudgetError
 
 
 class OneProcess:
-    """A value whose copies are itself; `lock`: the lock of whoever changes it."""
+    """A value whose copies are itself; `lock`: to be held while it is changed."""
 
     def __init__(self) -> None:
         self.lock, self._process = RLock(), os.getpid()
@@ -32,11 +32,11 @@ class OneProcess:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # No process has this number: what is unpickled is a copy, in the process of its original too.
+        # No process has number 0: what is unpickled is a copy, even in the process of its original.
         self.lock, self._process = RLock(), 0
 
     def require_own_process(self) -> None:
-        """Refuse a copy that came by pickle or fork. Raises BudgetError where it is one."""
+        """Raise BudgetError in a copy that came by pickle or fork."""
         if self._process != os.getpid():
             raise BudgetError(
                 "this is a copy from another process or a pickle, and the same people would be asked once more",

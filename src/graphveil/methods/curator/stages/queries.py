@@ -61,7 +61,7 @@ class Answers:
         # Answers of an earlier save are kept: who loads the file must not pay for them again.
         earlier = saved[1] if saved is not None and saved[0].get("of") == of else {}
         facts = {"of": of, "secret": self.secret.hex(), "own": self.own}
-        save_answers(model, kind, facts, {**earlier, **self.rows}, empty=not self.own)
+        save_answers(model, kind, facts, {**earlier, **self.rows}, facts_alone=bool(self.own))
 
     @classmethod
     def read(cls, model: Path, kind: str, of: str) -> Answers:

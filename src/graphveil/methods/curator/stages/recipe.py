@@ -25,10 +25,10 @@ from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_direction, require_same_features
 from graphveil.methods.base.storage import (
     Stored,
+    load_weights,
     number,
     prefixed,
     require_classes,
-    restored,
     restoring,
     schema_from,
     without_prefix,
@@ -207,7 +207,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             self._unfinished = None
         else:
             spends = self.privacy.spend("training", schema, noise, **self._weighing())
-            self.account.recognise(published.digest, spends)
+            self.account.book_collection(published.digest, spends)
         last = len(published.networks) - 1
         networks = (*published.networks[:last], fresh[last])
         self.recipe.start(networks, last)
@@ -326,7 +326,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         if logits is not None:
             require_classes("logits", logits, len(schema.classes))
         for which, network in enumerate(networks if weights is None else [*networks, encoder]):
-            restored(network, without_prefix(f"network{which}", tensors))
+            load_weights(network, without_prefix(f"network{which}", tensors))
         if weights is not None:
             method.pool = Pool(encoder, tuple(float(weight) for weight in weights))
         noise, history = Noise.from_dict(facts["noise"]), tuple(Epoch(**row) for row in facts["history"])

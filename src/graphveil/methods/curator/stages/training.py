@@ -17,7 +17,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree, require_taught
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.people.account import tensors_digest
 from graphveil.methods.base.storage import number, schema_facts
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
@@ -125,7 +125,7 @@ class Published:
     def digest(self) -> str:
         """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
         dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, torch.Tensor)}
-        return digest_of(dense)
+        return tensors_digest(dense)
 
 
 @dataclass(frozen=True)
