@@ -215,7 +215,7 @@ def test_trimming_and_a_pool_cost_nothing_are_kept_in_a_file_and_can_be_left_out
         assert again.get_params()[setting] == value
     assert not torch.equal(*(model.predict_proba() for model in models))
     if setting == "pooling":
-        assert models[1].pooled is None and "neither had heard" in models[0].pooled.words
+        assert models[1].pooled is None and "neither had heard" in models[0].pooled.sentence
 
 
 def test_what_it_cannot_weigh_is_refused() -> None:
