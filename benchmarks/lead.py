@@ -24,7 +24,7 @@ from graphveil.graphs import load_graph, random_split
 from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.runner import chosen, open_folder, run_missing, trainer
+from graphveil.reproduction.runner import open_folder, run_missing, select_entries, trainer
 
 PUBLISHED = EXHIBITS["lpgnn-figure3"]
 TOTALS = (1.0, 2.0, 3.0, 4.0)
@@ -81,7 +81,7 @@ def best_published(folder: Path, graph: Any, data: str, total: float, splits: in
     # An infinite epsilon is beyond every total, so cells of public features or labels fall out by themselves.
     affordable = [
         entry
-        for entry in chosen(PUBLISHED, [data, "sage"])
+        for entry in select_entries(PUBLISHED, [data, "sage"])
         if entry.settings["epsilon_x"] + entry.settings["epsilon_y"] <= total + 0.1 + 1e-9
     ]
     train = trainer(noise=SeededRandomness)

@@ -33,7 +33,6 @@ from graphveil.methods import (
     ProGAP,
     Solitude,
 )
-from graphveil.methods.base.settings import INFINITE
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -146,7 +145,7 @@ def test_a_run_with_controls_leaves_its_lift() -> None:
     bare = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1), controls=False)
     assert bare.model.lift is None and "Lift: not measured" in bare.model._repr_html_()
 
-    again = LPGNN(epsilon_x=INFINITE, epsilon_y=INFINITE, epochs=2, hidden=4).fit(graph)
+    again = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, epochs=2, hidden=4).fit(graph)
     again.lift = lift
     assert again.fit(graph).lift is None
 
