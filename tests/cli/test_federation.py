@@ -294,7 +294,7 @@ SCORE = {"accuracy": {"mean": 0.75, "low": 0.7, "high": 0.801}, "test_nodes": 15
 def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, Any], tmp_path: Path) -> None:
     text = read(screens.finished({**finished(tmp_path / "clinic"), **SCORE, **alone}))
     assert text.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
-    assert "round 2 of 3" in text
+    assert "round 2 of 5" in text
     assert ("By itself, its network and its labels, without the others' guesses: 60.0 %" in text) == bool(alone)
 
 
