@@ -1,1 +1,1 @@
-"""What a run leaves behind: the run folder, the privacy card, the HTML page, tables and pictures."""
+"""The output of a run: the run folder, the privacy card, the HTML page, tables and pictures."""

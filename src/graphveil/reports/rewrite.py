@@ -1,4 +1,4 @@
-"""Write the pages of a folder anew, whatever it holds: a run, a released graph, or a party of a federation."""
+"""Rewrites the pages of a folder, whatever it holds: a run, a released graph, or a party of a federation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Answer = dict[str, str | None]
 
 
 def has_pages(folder: Path) -> bool:
-    """Whether a folder holds something that has pages."""
-    # The result stays in the private part: a public part alone has none.
+    """Whether a folder holds a run, a part of one, a release or a party."""
+    # A public part alone has no result, which stays in the private part.
     is_run = (folder / run_parts.RESULT).is_file()
     return (
         is_run
@@ -25,7 +25,7 @@ def has_pages(folder: Path) -> bool:
 
 
 def rewrite_all(folder: Path) -> None:
-    """Write anew the pages of a folder, or of every party of the federation in it; nothing where there are none."""
+    """Rewrite the pages of a folder, or of every party of the federation in it, if there are any."""
     if has_pages(folder):
         rewrite(folder)
         return
@@ -35,10 +35,10 @@ def rewrite_all(folder: Path) -> None:
 
 
 def rewrite(folder: Path) -> Answer:
-    """Write report and cards of a folder anew; return what `graphveil report` answers.
+    """Rewrite report and cards of a folder; return the output of `graphveil report`.
 
     Raises:
-        ModelFileError or DataError: nothing finished is there, or a file is damaged or was changed.
+        ModelFileError or DataError: the folder holds nothing finished, or a file is damaged or was changed.
     """
     if release_card.is_release(folder):
         return release_card.rewrite_card(folder)

@@ -112,8 +112,8 @@ def test_files_read_back_and_a_failed_write_leaves_nothing(tmp_path: Path) -> No
     ],
 )
 def test_the_cost_of_predicting_counts_neighbour_lists(privacy: Any, links: Any, says: str) -> None:
-    assert says in predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links))
-    assert "one feature report at epsilon 1.5" in predictions.cost(LocalPrivacy(1.5, 1.0))
-    assert "costs no privacy" in predictions.cost(LocalPrivacy(None, 1.0))
-    alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), newcomers=False)
+    assert says in predictions.cost_sentence(LocalPrivacy(*privacy), LinkPrivacy(*links))
+    assert "one feature report at epsilon 1.5" in predictions.cost_sentence(LocalPrivacy(1.5, 1.0))
+    assert "costs no privacy" in predictions.cost_sentence(LocalPrivacy(None, 1.0))
+    alone = predictions.cost_sentence(LocalPrivacy(*privacy), LinkPrivacy(*links), newcomers=False)
     assert alone == "predicting costs nothing more; this model knows only the people who reported for the run"

@@ -112,7 +112,7 @@ def test_a_run_whose_prediction_was_killed_after_it_had_paid_states_the_whole_pr
     record = run_folder.read_run(path)
     assert (price, record.privacy.epsilon_relationship, record.privacy.guarantee.epsilon) == (8.0, 16.0, 19.0)
     assert "epsilon 16 for one relationship" in (path / "card.md").read_text()
-    assert not parts.checked(path).behind
+    assert not parts.check_run(path).behind
 
 
 # ---- the graph of a run by its record ----

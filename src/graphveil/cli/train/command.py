@@ -321,8 +321,8 @@ def predict(
             output.write(lambda path: predictions.write(table, path))
             out = output.path
     edges, newcomers = getattr(model, "reads_edges", True), model.kind != "link-beliefs"
-    note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=newcomers, edges=edges)
-    note += predictions.paid(model.ledger.spends[len(ledger.spends) :])
+    note = predictions.cost_sentence(model.privacy, getattr(model, "links", None), newcomers=newcomers, edges=edges)
+    note += predictions.paid_sentence(model.ledger.spends[len(ledger.spends) :])
     note += f"; {predictions.SEVERAL}" if model.several else ""
     answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

@@ -1,1 +1,1 @@
-"""What every report is made of: cards, figures, words and files."""
+"""The parts of all reports: cards, figures, words and files."""

@@ -1,8 +1,8 @@
-"""A privacy card as one value: what it says is put together once, and shown as Markdown and as HTML.
+"""A privacy card as one value: composed once, and rendered as Markdown and as HTML.
 
-Every card answers in the same order: what is protected and how strongly, who must be trusted, what is not protected,
-what the private data bought, what attacks found, what was spent.  Runs, releases and parties of a federation differ in
-a few sections only: `run_card`, `release_card`, `federation`.
+Every card has the same order: what is protected and how strongly, who must be trusted, what is not protected, what the
+private data bought, what attacks found, what was spent. The cards of runs, releases and parties of a federation differ
+only in a few sections: see `run_card`, `release_card` and `reports.federation.card`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True)
 class TrustPicture:
-    """Who sees what: a drawing, and behind each party and arrow what it can learn and why."""
+    """Who sees what: a drawing, and for each party and arrow what it can learn and why."""
 
     picture: Parties
     kind: ClassVar[str] = "picture"
@@ -72,7 +72,7 @@ class TrustPicture:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The arrows whose content is people's data, with noise or without."""
+        """The arrows that carry people's data, with noise or without, as lines of text."""
         arrows = (arrow for arrow in self.picture.arrows if arrow.state in (State.NOISY, State.PLAIN))
         return tuple(self.picture.line(arrow) for arrow in arrows)
 
@@ -86,7 +86,7 @@ class TrustPicture:
 
 
 class Part(Protocol):
-    """What stands in a section; `parts.html.j2` shows each kind."""
+    """A part of a section; `parts.html.j2` renders each kind."""
 
     kind: ClassVar[str]
 
@@ -99,22 +99,22 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """What a card says: alarms come first, each a loud start and the rest; matter is for hubs, see `front_matter`."""
+    """The content of a card."""
 
     title: str
     sentence: str
     sections: tuple[Section, ...]
-    matter: Mapping[str, Any]
-    alarms: tuple[tuple[str, str], ...] = ()
+    matter: Mapping[str, Any]  # for hubs, see `front_matter`
+    alarms: tuple[tuple[str, str], ...] = ()  # shown first; each a bold start and the rest
 
 
 def pages(card: Card) -> dict[str, str]:
-    """Return the card in both forms, by file name."""
+    """Return file name -> the card in this format."""
     return {MARKDOWN: render("card.md.j2", card=card), HTML: render("card.html.j2", card=card)}
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write both forms into a folder, over those that are there; WriteError where the disk refuses.
+    """Write both formats into a folder, replacing older ones; WriteError where the disk refuses.
 
     Args:
         folder: must exist.
@@ -124,7 +124,7 @@ def write_card(card: Card, folder: Path) -> None:
 
 
 def alarms(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
-    """Return the alarm, a loud start and the rest, of a guarantee that does not hold or hides nothing; none for others.
+    """Return the alarm, a bold start and the rest, of a guarantee that is void or protects nothing; else none.
 
     Args:
         what: "run" or "release".
@@ -138,7 +138,7 @@ def alarms(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_as_is(guarantee: Guarantee, what: str) -> str:
-    """Return what a guarantee that hides nothing leaves to be minded.
+    """Return the warning of a guarantee that protects nothing.
 
     Args:
         what: "run" or "release".
@@ -153,15 +153,16 @@ def protected_section(guarantee: Guarantee, trusted: str, *facts: str) -> Sectio
     """Return units, relation, epsilon and delta, who must be trusted, and the assumptions.
 
     Args:
-        trusted: who must be trusted, and with what. facts: sentences to stand first.
+        trusted: who must be trusted, and with what.
+        facts: sentences to put first.
     """
     assumes = tuple(f"Assumes: {fact.sentence}" for fact in guarantee.assumes)
     if math.isinf(guarantee.epsilon):
-        # A table of units under this heading would be read as a list of what is protected.
+        # No table: under this heading its units would look protected.
         nothing = Paragraph(f"Not {guarantee.unit.text}: epsilon is infinite.", strong=True)
         return Section("What is protected", (nothing, Points((*facts, f"Must be trusted: {trusted}", *assumes))))
     parts = guarantee.parts or (guarantee,)
-    # Prices are rounded up everywhere on a card: a reader may quote them as bounds.
+    # All epsilons on a card are rounded up: a reader may quote them as bounds.
     rows = [Row(_guarantee_cells(part, part.unit.text)) for part in parts]
     if len(parts) > 1:
         rows.append(Row(_guarantee_cells(guarantee, f"together: {guarantee.unit.text}"), strong=True))

@@ -1,4 +1,4 @@
-"""A line chart as a value: drawn once for paper, and handed to the page's script as numbers."""
+"""A line chart as a value: an SVG for print, and numbers for the page's script."""
 
 from __future__ import annotations
 
@@ -19,41 +19,32 @@ History = Sequence[Sequence[Row]]
 
 @dataclass(frozen=True)
 class Line:
-    """One curve; values are None where nothing was measured.
-
-    Attributes:
-        faint: of a further repeat, drawn thin and not named in the legend. filled: shaded upwards: where no curve may
-            be.
-    """
+    """One curve."""
 
     name: str
     colour: str
-    values: tuple[float | None, ...]
-    faint: bool = False
-    filled: bool = False
+    values: tuple[float | None, ...]  # None where nothing was measured
+    faint: bool = False  # drawn thin and without a name in the legend, as for further repeats
+    filled: bool = False  # shaded above: the area that no curve may reach
     dashed: bool = False
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over the same places along x, which increase; logarithmic axes need positive numbers.
+    """Curves over the same positions on the x axis."""
 
-    Attributes:
-        name: a word that no other chart of the page has. alt: what it shows, for those who do not see it.
-    """
-
-    name: str
+    name: str  # unique on the page
     title: str
-    alt: str
-    x: str
+    alt: str  # what it shows, for those who cannot see it
+    x: str  # with y: labels of the axes
     y: str
-    places: tuple[float, ...]
+    places: tuple[float, ...]  # on the x axis, increasing
     lines: tuple[Line, ...]
-    log: bool = False
+    log: bool = False  # whether both axes are logarithmic; numbers are then positive
 
     def svg(self) -> str:
-        """The chart as an ``<svg>`` element, half a page wide: two stand side by side, or one above the other."""
-        # Half a page: at the width of a phone its letters are about as large as those of the page.
+        """The chart as an ``<svg>`` element, half a page wide: two fit side by side, or one above the other."""
+        # At the width of a phone its letters are about as large as those of the page.
         figure = Figure(figsize=(4.1, 2.9), layout="constrained")
         axes = figure.add_subplot()
         for line in self.lines:
@@ -70,7 +61,7 @@ class Chart:
                 axes.fill_between(x, y, 1.0, color=line.colour, alpha=0.2, linewidth=0)
         if self.log:
             axes.set(xscale="log", yscale="log")
-            # Numbers as they are: matplotlib writes powers as mathematics, which `clean` shows to the letter.
+            # Plain numbers: `clean` switches off mathematics, in which matplotlib writes powers.
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_formatter("{x:g}")
         axes.set(xlabel=self.x, ylabel=self.y)
@@ -92,7 +83,7 @@ class Charts:
 
 
 def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
-    """Loss over the epochs, and the validation accuracy where there is one; nothing without training.
+    """Loss over the epochs, and the validation accuracy if there is one; no chart without training.
 
     Args:
         history: one list of epochs for each repeat; a repeat of a single epoch has no curve.
@@ -108,8 +99,8 @@ def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
 
 
 def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, ...]:
-    """`training_charts` of several runs (name, history, whether labels were noisy), in a colour for each run."""
-    # One axis for all: a run that stopped early ends where it stopped, and is not stretched.
+    """`training_charts` of several runs (name, history, whether labels were noisy), with a colour for each run."""
+    # One axis for all runs, so that a run that stopped early is not stretched.
     epochs = _epochs([history for _, history, _ in runs])
     loss: list[Line] = []
     estimate: list[Line] = []
@@ -124,13 +115,13 @@ def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, .
 
 
 def _epochs(histories: Sequence[History]) -> tuple[int, ...]:
-    """Every epoch of any repeat: one axis for all, since they may have stopped at different epochs."""
+    """Every epoch of any repeat: repeats may have stopped at different epochs."""
     repeats = [rows for history in histories for rows in _with_curves(history)]
     return tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
 
 
 def _short(name: str, letters: int) -> str:
-    """A name that leaves room for the chart beside its legend; both ends, since names of runs differ in either."""
+    """A name shortened in the middle, since names of runs may differ at either end."""
     half = (letters - 3) // 2
     return name if len(name) <= letters else f"{name[:half]}...{name[-half:]}"
 
@@ -150,7 +141,7 @@ def _curves(epochs: tuple[int, ...], loss: Sequence[Line], share: Sequence[Line]
 
 
 def _shares(lines: Sequence[Line]) -> tuple[Line, ...]:
-    # An unbiased estimate of a share may lie outside of 0 to 100%, where no share is.
+    # An unbiased estimate of a share may be below 0 or above 100%.
     return tuple(
         replace(line, values=tuple(None if value is None else min(max(value, 0.0), 100.0) for value in line.values))
         for line in lines
@@ -160,10 +151,10 @@ def _shares(lines: Sequence[Line]) -> tuple[Line, ...]:
 def _lines(
     key: str, name: str, colour: str, history: History, epochs: Sequence[int], *, scale: float = 1.0
 ) -> tuple[Line, ...]:
-    """One line for each repeat that has numbers under `key`, the first bold."""
+    """One line for each repeat with numbers under `key`, the first bold."""
     lines = []
     for number, rows in enumerate(_with_curves(history)):
-        # A figure that was infinite is stored as a word, see `to_json`.
+        # An infinite number is stored as a text, see `to_json`.
         by_epoch = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
         values = tuple(scale * by_epoch[e] if math.isfinite(by_epoch.get(e, math.nan)) else None for e in epochs)
         if any(value is not None for value in values):

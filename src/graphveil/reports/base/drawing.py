@@ -1,4 +1,4 @@
-"""The picture of trust as an SVG of one column: boxes below each other, between them a row for each arrow."""
+"""The picture of trust as an SVG of one column: a box for each party, and between boxes a row for each arrow."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from markupsafe import Markup
 from graphveil.reports.base.parties import Arrow, Parties, State
 from graphveil.reports.base.templating import render
 
-#: In the picture's own units, of which a narrow telephone shows 320 at nearly a pixel each.
+#: In SVG units, each nearly a pixel on a narrow phone.
 WIDTH, LINE, _TOP, _RAIL = 320, 17, 6, 14
-#: How many letters fit into a line, in the widest of the usual fonts.
+#: Letters that fit into a line in the widest of the usual fonts: normal, and bold.
 _LINE_LETTERS, _BOLD_LETTERS = 43, 36
 _COLOURS: Final = {State.NOISY: "accent", State.PLAIN: "alarm"}
 _DASHES: Final = {State.SHARES: "2 3", State.PUBLIC: "6 3", State.DERIVED: "6 3"}
@@ -21,21 +21,17 @@ _DASHES: Final = {State.SHARES: "2 3", State.PUBLIC: "6 3", State.DERIVED: "6 3"
 
 @dataclass(frozen=True)
 class Shape:
-    """A box or an arrow's row: its place, its lines of text (the first `strong` of them bold), and what it is.
-
-    Attributes:
-        label: all of it in words, for who does not see it. path, heads: an arrow's line and its points.
-    """
+    """A box, or the row of an arrow."""
 
     key: str
-    label: str
+    label: str  # all of it in words, for those who cannot see it
     top: int
     left: int
     lines: tuple[str, ...]
-    strong: int
+    strong: int  # how many of the lines are bold
     colour: str
-    path: str = ""
-    heads: str = ""
+    path: str = ""  # of an arrow: its line
+    heads: str = ""  # of an arrow: its heads
     dashes: str = ""
 
     @property
@@ -62,12 +58,12 @@ def picture_svg(picture: Parties, *, live: bool = False) -> Markup:
 
 
 def picture_json(picture: Parties) -> dict[str, Any]:
-    """Return the picture as JSON types, with the drawing that can be focused."""
+    """Return the picture as JSON types, with the interactive drawing."""
     return {**picture.to_dict(), "svg": str(picture_svg(picture, live=True))}
 
 
 def _layout(picture: Parties) -> tuple[list[Shape], list[Shape]]:
-    """Return boxes and rows from top to bottom; an arrow that passes a party runs beside its box."""
+    """Return boxes and rows of arrows from top to bottom; an arrow that passes a party runs beside its box."""
     order = [party.key for party in picture.parties]
     spans = [sorted((order.index(arrow.source), order.index(arrow.target))) for arrow in picture.arrows]
     boxes, tops, y = [], {}, 1
@@ -77,7 +73,7 @@ def _layout(picture: Parties) -> tuple[list[Shape], list[Shape]]:
         label, colour = f"{party.name}: {party.role}", "accent" if party.trusted else "soft"
         boxes.append(Shape(party.key, label, y, left, lines, 1, colour))
         y += boxes[-1].height
-        # Those that pass the next party come last, so that no row is crossed.
+        # Arrows that pass the next party come last, so that they cross no row.
         starting = [(last - first, index) for index, (first, last) in enumerate(spans) if first == number]
         for span, index in sorted(starting):
             tops[index] = y
@@ -90,7 +86,7 @@ def _layout(picture: Parties) -> tuple[list[Shape], list[Shape]]:
 
 
 def _texts(picture: Parties, arrow: Arrow, *, passing: bool) -> tuple[list[str], list[str]]:
-    """Return the lines of what an arrow is and of its price; one that passes a party names both ends."""
+    """Return the lines of an arrow's kind and of its price; an arrow that passes a party names both ends."""
     ends = f"{picture.ends(arrow)}: " if passing else ""
     return wrap(ends + arrow.kind, _BOLD_LETTERS), wrap(picture.price(arrow), _LINE_LETTERS)
 
@@ -103,7 +99,18 @@ def _row(picture: Parties, index: int, top: int, end: int, *, passing: bool) -> 
     x = _RAIL / 2 if passing else _RAIL + 6
     ends = ((bottom - 2, -7),) * (down or arrow.mutual) + ((top + 2, 7),) * (not down or arrow.mutual)
     heads = "".join(f"M{x} {tip}L{x - 4} {tip + back}H{x + 4}Z" for tip, back in ends)
-    # Raw data in hands that are trusted are no alarm.
+    # Raw data at a trusted party are no alarm.
     colour = "ink" if picture.party_named(arrow.target).trusted else _COLOURS.get(arrow.state, "soft")
-    style = colour, f"M{x} {top + 2}V{bottom - 2}", heads, _DASHES.get(arrow.state, "")
-    return Shape(f"arrow-{index + 1}", picture.line(arrow), top, _RAIL + 18, (*words, *price), len(words), *style)
+    line, dashes = f"M{x} {top + 2}V{bottom - 2}", _DASHES.get(arrow.state, "")
+    return Shape(
+        f"arrow-{index + 1}",
+        picture.line(arrow),
+        top,
+        _RAIL + 18,
+        (*words, *price),
+        len(words),
+        colour,
+        line,
+        heads,
+        dashes,
+    )

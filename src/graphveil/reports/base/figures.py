@@ -1,7 +1,7 @@
-"""The pictures of a report as matplotlib figures: pure functions, no pyplot, nothing shared between calls.
+"""Helpers for matplotlib figures of reports: pure functions, no pyplot, no state between calls.
 
 Colours are Okabe and Ito's (readable with every common colour blindness); text is drawn in ``INK``, which
-:func:`inline_svg` hands over to the page, so that one picture suits a light and a dark page.
+:func:`inline_svg` replaces by the page's colour, so that one picture suits light and dark pages.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def drawable(name: str) -> str:
-    """A name in letters that matplotlib's own font has; others become question marks."""
+    """A name in letters that matplotlib's own font has; all other letters become question marks."""
     return printable(name).encode("latin-1", "replace").decode("latin-1")
 
 
 def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
-    """Keep only the lines that carry meaning: no frame, a faint grid along the measured axis.
+    """Remove frame and ticks, and draw a faint grid along one axis.
 
     Args:
         axes: changed in place, after everything is drawn on it.
@@ -42,7 +42,7 @@ def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
     axes.yaxis.label.set_color(INK)
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GREY, alpha=0.25, linewidth=0.8)
-    # A name with dollar signs is a name, not mathematics.
+    # A name with dollar signs must not be rendered as mathematics.
     for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         text.set_parse_math(False)
 
@@ -50,7 +50,7 @@ def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
 def png(figure: Figure) -> bytes:
     """The figure as PNG on white, of 160 dots an inch."""
     buffer = io.BytesIO()
-    # No version of matplotlib in the file, so that equal figures give equal bytes.
+    # Without matplotlib's version, so that equal figures give equal bytes.
     figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -59,7 +59,7 @@ def svg(figure: Figure, *, background: str | None = None) -> str:
     """The figure as a stand-alone SVG file with text as text.
 
     Args:
-        background: a colour, where the picture is shown on pages whose own nobody knows; None: none.
+        background: a colour, for pictures on pages of unknown colour; None: transparent.
     """
     buffer = io.StringIO()
     # No date and a fixed salt: equal figures give equal files.
@@ -74,14 +74,14 @@ def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
     """The figure as an ``<svg>`` element for a page: its ink is the colour of the text around it.
 
     Args:
-        name: a word no other figure of the page has: names of parts begin with it.
-        alt: for those who do not see it.
+        name: unique on the page; prefix of all ids.
+        alt: what it shows, for those who cannot see it.
     """
     text = svg(figure)
     text = text[text.index("<svg") :]
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     text = text.replace("xlink:href", "href").replace(INK, "currentColor")
-    # matplotlib numbers its parts alike in every figure; on one page they would clash.
+    # matplotlib uses the same ids in every figure, which would clash on one page.
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'href="#', f'href="#{name}-', text)
     text = text.replace("url(#", f"url(#{name}-")

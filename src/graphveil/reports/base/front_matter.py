@@ -1,7 +1,7 @@
-"""What model hubs and registries read of a card: the YAML block before its first line.
+"""The YAML block at the start of a card, which model hubs and registries read.
 
-The names outside `graphveil:` are those of Hugging Face's model and data set cards. What stands in the block stands on
-the card as well: the card that may be handed on has no figure that was measured on true data, nor has its block.
+The names outside `graphveil:` are those of Hugging Face's model and data set cards. The block says no more than the
+card: neither that of a card for publication has a figure that was measured on true data.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _SIZES: Final = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"),
 
 @dataclass(frozen=True)
 class Subject:
-    """What a card is about: its kind is "run", "release" or "federation"; version is "" where it is not known."""
+    """What a card is about."""
 
-    kind: str
+    kind: str  # "run", "release" or "federation"
     method: str
     data: str
     guarantee: Guarantee
-    version: str = ""
+    version: str = ""  # of graphveil; "": unknown
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A measured score: `kind` is the metric's name among hubs, `name` says what was measured."""
+    """A measured score."""
 
-    kind: str
-    name: str
+    kind: str  # the hubs' name of the metric
+    name: str  # what was measured
     score: Interval
 
 
@@ -50,8 +50,8 @@ def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool 
     """Return the front matter of a model's card.
 
     Args:
-        metrics: what was measured, where the card tells it.
-        covered: whether epsilon covers those figures.
+        metrics: the scores on the card, if it has any.
+        covered: whether epsilon covers those scores.
     """
     values = [_metric(metric) for metric in metrics]
     results = {
@@ -78,7 +78,7 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
     Args:
         tables: the names of its parquet files, without the ending; hubs show each.
     """
-    # The words are the hub's own: it refuses others.
+    # The hub accepts only these words.
     size = next((name for limit, name in _SIZES if nodes < limit), "n>1M")
     return {
         "pretty_name": printable(f"{subject.data}, released by {subject.method}"),
@@ -97,7 +97,7 @@ def _about(subject: Subject) -> dict[str, Any]:
 
 
 def _tags(subject: Subject) -> list[str]:
-    # A void or infinite guarantee is none: nobody who searches for privacy may find it.
+    # A void or infinite guarantee protects nothing, so a search for privacy must not find it.
     private = _TAGS[subject.guarantee.model] if subject.guarantee.protects else ()
     return ["graphveil", "graphs", "graph-neural-network", printable(subject.method), *private]
 

@@ -1,7 +1,7 @@
-"""Who sees what: the parties of a run, what goes from one to the other at which price, and what each can learn.
+"""Who sees what: the parties of a run, what they send to each other at which epsilon, and what each can learn.
 
-Every epsilon, delta and unit is of a part of the guarantee, every assumption and test is named by its codes, and what
-is read as it is follows from `trust.protection`: nothing about privacy is decided here.
+Nothing about privacy is decided here: every epsilon, delta and unit is that of a part of the guarantee, assumptions and
+tests follow from its codes, and what is used without noise follows from `trust.protection`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from graphveil.reports.base.trust import ASPECTS, parts_of, protection
 
 
 class State(StrEnum):
-    """How a message travels; a noisy one has an epsilon, a derived one is computed from what arrived before."""
+    """How data is sent: noisy data has an epsilon, derived data is computed from what arrived before."""
 
     NOISY = "with noise"
     PLAIN = "as they are"
@@ -34,13 +34,13 @@ class State(StrEnum):
 
 
 _COVERS: Final = {"features": {"features"}, "labels": {"label"}, "edges": {"edge", "edges", "entry"}}
-#: The assumptions that say of data that they are used as they are.
+#: Aspect -> codes of the assumptions that say that it is used without noise.
 _OPEN: Final = {
     "features": ("features-sent-open", "features-published-open", "features-and-labels-open"),
     "labels": ("labels-sent-open", "labels-published-open", "features-and-labels-open"),
     "edges": ("topology-public", "links-sent-open", "edges-published-open"),
 }
-#: What an arrow's JSON states as it is.
+#: The fields of an arrow that its JSON has unchanged.
 _FIELDS: Final = ("source", "target", "mutual", "kind", "state", "epsilon", "delta", "unit")
 _ATTACKS: Final = {"features": "attribute", "labels": "membership", "edges": "link-stealing"}
 
@@ -50,10 +50,14 @@ class Arrow:
     """What one party sends another.
 
     Attributes:
-        source, target: keys of parties. kind: what is sent, in a few words.
-        epsilon, delta, unit: of a noisy one alone. messages: their names.
-        mutual: whether both send each other the like.
-        learns: what the target can learn from it. assumes: what that leans on. shown_by: commands and tests.
+        source, target: keys of parties.
+        kind: what is sent, in a few words.
+        learns: what the target can learn from it.
+        epsilon, delta, unit: only of noisy data.
+        mutual: whether each sends the other the same kind of data.
+        messages: names of the messages.
+        assumes: what `learns` rests on.
+        shown_by: commands and tests that show it.
     """
 
     source: str
@@ -85,13 +89,13 @@ class Arrow:
 
     @property
     def sees(self) -> str:
-        """What arrives: what it is, its messages by name, and how it travels."""
+        """What arrives: its kind, its messages by name, and its price."""
         messages = f" ({', '.join(self.messages)})" if self.messages else ""
         return f"{self.kind}{messages}, {self.price}"
 
     @property
     def price(self) -> str:
-        """How it travels, with epsilon, delta and unit where there is noise."""
+        """How it is sent, with epsilon, delta and unit where there is noise."""
         if self.epsilon is None:
             return self.state
         delta = f", delta {rounded_up(self.delta)}" if self.delta else ""
@@ -100,22 +104,17 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Party:
-    """Somebody in a run.
-
-    Attributes:
-        holds: what they have, in a few words. trusted: None where that is no question.
-        learns: in place of what arrows say.
-    """
+    """A party of a run."""
 
     key: str
     name: str
-    holds: str
-    trusted: bool | None = None
-    learns: str = ""
+    holds: str  # what it has, in a few words
+    trusted: bool | None = None  # None where the question does not arise
+    learns: str = ""  # replaces what arrows say
 
     @property
     def role(self) -> str:
-        """Whether they are trusted, and what they have."""
+        """Whether the party is trusted, and what it has."""
         return ("" if self.trusted is None else "trusted: " if self.trusted else "not trusted: ") + self.holds
 
     @property
@@ -126,7 +125,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Parties:
-    """The picture of trust: parties from those who have the data to those who see results, and arrows."""
+    """The picture of trust: parties, in order from the owners of data to the readers of results, and arrows."""
 
     guarantee: Guarantee
     parties: tuple[Party, ...]
@@ -134,7 +133,7 @@ class Parties:
 
     @property
     def void(self) -> str:
-        """Why nothing in the picture holds, or nothing."""
+        """Why the guarantee is void; "" where it is valid."""
         return "" if self.guarantee.void is None else f"VOID, nobody is protected: {self.guarantee.void}"
 
     def party_named(self, key: str) -> Party:
@@ -145,16 +144,16 @@ class Parties:
         return f"{self.ends(arrow)}: {arrow.kind}, {self.price(arrow)}"
 
     def ends(self, arrow: Arrow) -> str:
-        """Return who sends an arrow to whom, in words."""
+        """Return the two parties of an arrow, in words."""
         source, target = self.party_named(arrow.source), self.party_named(arrow.target)
         return f"{source.name} {'and' if arrow.mutual else 'to'} {target.within}"
 
     def price(self, arrow: Arrow) -> str:
-        """Return how an arrow travels; an epsilon that holds no longer is marked."""
+        """Return the price of an arrow; the epsilon of a void guarantee is marked."""
         return arrow.price + (" (VOID)" if self.void and arrow.epsilon is not None else "")
 
     def learns(self, party: Party) -> str:
-        """Return what a party can learn, by all arrows that reach it."""
+        """Return what a party can learn from all arrows that reach it."""
         reached = self.arrows_to(party)
         sentences = dict.fromkeys(arrow.learns for arrow in reached)
         if len({arrow.unit for arrow in reached if arrow.epsilon is not None}) > 1 and not self.void:
@@ -176,7 +175,7 @@ class Parties:
         texts = {fact.code: fact.sentence for arrow in arrows for fact in arrow.assumes}
         if isinstance(item, Party) and item.trusted and self.guarantee.against.code in OBSERVER_CODES:
             texts = {self.guarantee.against.code: OBSERVER_CODES[self.guarantee.against.code].limits}
-        # Who is sent nothing is trusted, or out of the picture: what backs that is behind the observer.
+        # A party that receives nothing is trusted, or no observer: the code of the observer names the tests for that.
         evidence = [name for arrow in arrows for name in arrow.shown_by] or backing_of(self.guarantee.against.code)
         return {
             "sees": sees,
@@ -211,12 +210,12 @@ def parties_of(
     """Return the picture of a run, a plan or a release.
 
     Args:
-        method, settings: of the run, as used; of a method that is not in the registry, everything counts as read.
+        method, settings: of the run; an unregistered method counts as reading everything.
         private: the parts that the data declare private.
-        release: whether a released graph is looked at, and not a run.
+        release: whether the picture is of a released graph, and not of a run.
     """
     entry, states = METHODS.get(method), _states(guarantee, method, settings)
-    # A network on a release promises nothing itself: the method that published added the noise.
+    # A network on a release promises nothing itself: the method that released the graph added the noise.
     promises = entry is not None and entry.trust != "none" and (RELEASE in entry.tags or not _is_release(guarantee))
     sketch = _Sketch(guarantee, states, method if promises else "", tuple(private), release)
     people, middle, readers = _people(guarantee)
@@ -242,10 +241,11 @@ def parties_of(
 def uncovered(
     guarantee: Guarantee, method: str, settings: Mapping[str, Any], private: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the private parts of data that a method reads as they are: no epsilon covers what follows from them.
+    """Return the private parts of data that a method reads without noise: no epsilon covers what follows from them.
 
     Args:
-        guarantee, method, settings, private: as of `parties_of`; of a void guarantee all parts.
+        guarantee: where it is void, all parts are uncovered.
+        method, settings, private: as of `parties_of`.
     """
     states = _states(guarantee, method, settings)
     return tuple(part for part in private if guarantee.void is not None or states[part] not in ("yes", "unused"))
@@ -265,7 +265,7 @@ def _is_release(guarantee: Guarantee) -> bool:
 
 
 def _people(guarantee: Guarantee) -> tuple[Party, Party, Party]:
-    """Return who has the data, who collects, and who sees results."""
+    """Return who has the data, who collects them, and who sees results."""
     if guarantee.model == "local":
         noise = "no noise" if guarantee.unprotected else "the noise itself"
         device = Party("people", "Each person's device", f"has the true values, adds {noise}", trusted=True)
@@ -290,17 +290,12 @@ def _people(guarantee: Guarantee) -> tuple[Party, Party, Party]:
 
 @dataclass(frozen=True)
 class _Sketch:
-    """What arrows about people's data are drawn from.
-
-    Attributes:
-        states: aspect -> what `protection` says. method: that audits know, or nothing.
-        private, release: as of `parties_of`.
-    """
+    """The arrows that carry people's data."""
 
     guarantee: Guarantee
-    states: Mapping[str, str]
-    method: str
-    private: tuple[str, ...]
+    states: Mapping[str, str]  # aspect -> its value in `protection`
+    method: str  # for `graphveil audit`; "" where the method promises nothing itself
+    private: tuple[str, ...]  # with release: as of `parties_of`
     release: bool
 
     @property
@@ -309,11 +304,11 @@ class _Sketch:
 
     @property
     def trained(self) -> bool:
-        """Whether data leave as a model alone, neither as reports nor as a graph."""
+        """Whether data leave only as a model, neither as reports nor as a graph."""
         return self.guarantee.model == "central" and not _is_release(self.guarantee)
 
     def arrows(self, ends: tuple[str, str]) -> tuple[Arrow, ...]:
-        """Return an arrow for each part that is protected, and for what is not."""
+        """Return an arrow for each protected part, and one for all unprotected parts."""
         noisy = [self._noisy(ends, part) for part in parts_of(self.guarantee) if math.isfinite(part.epsilon)]
         if noisy and self.guarantee.assumption("joint-privacy"):
             own = replace(noisy[0], target="people", kind="to each person their own prediction")
@@ -343,9 +338,9 @@ class _Sketch:
         if self.release:
             return ("graphveil attack RELEASE --attack published-edges --truth DATA",) if "edges" in aspects else ()
         names = dict(_ATTACKS)
-        if noisy and self.guarantee.model == "local":  # reports can be attacked, not only what was trained on them
+        if noisy and self.guarantee.model == "local":  # reports can be attacked, not only the model
             names["labels"] = "averaging-labels"
-        if self.guarantee.assumption("joint-privacy"):  # nobody sees anybody else's answers
+        if self.guarantee.assumption("joint-privacy"):  # nobody sees another person's prediction
             names["features"] = names["labels"]
         truth = " --truth DATA" if _is_release(self.guarantee) and not self.method else ""
         return tuple(f"graphveil attack RUN --attack {names[aspect]}{truth}" for aspect in aspects if aspect in names)
@@ -360,7 +355,7 @@ def _public(ends: tuple[str, str], fact: Assumption) -> Arrow:
 def noisy_arrow(
     guarantee: Guarantee, ends: tuple[str, str], kind: str, part: Guarantee, *, shown_by: Sequence[str]
 ) -> Arrow:
-    """Return the arrow of what a part of a guarantee protects, which is void where the whole is."""
+    """Return the arrow of a part of a guarantee; it is marked void where the whole guarantee is."""
     unit, epsilon, delta = part.unit.text, part.epsilon, part.delta
     learns = guesses_about(unit, epsilon, delta) if guarantee.void is None else f"anything: VOID, {guarantee.void}"
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit}

@@ -1,11 +1,10 @@
-"""The two parts of a run folder, and whether somebody changed a file of them.
+"""The two parts of a run folder, and the detection of changed files.
 
-    RUN/            its maker's own: what was measured on true labels, paths, settings of the machine
-    RUN/public/     what may be handed on: the model, what it protects, what was spent; predicting needs no more
+    RUN/            for its owner: results measured on true labels, paths, settings of the machine
+    RUN/public/     for publication: the model, its guarantee and ledger; enough for predictions
 
-Each part lists the SHA-256 of its files in `digests.json`; the model carries a hash of its own, of the guarantee and of
-the ledger it was saved with.  Editing one file is noticed, a forger who writes all of them anew is not: nothing is
-signed.
+Each part lists the SHA-256 of its files in `digests.json`; the model has a hash of itself, the guarantee and the ledger
+that it was saved with. An edit of one file is detected; a forgery of all of them is not, since nothing is signed.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ PUBLIC: Final = "public"
 LEDGER, GUARANTEE, ABOUT = "ledger.json", "guarantee.json", "about.json"
 RESULT, METRICS, CONFIG = "result.json", "metrics.jsonl", "config.toml"
 README = "README.md"
-#: Who may read the maker's own files: nobody else.
+#: The mode of the owner's files.
 OWN = 0o600
 REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
 _LINKED: Final = (MODEL, LEDGER)
 
 
 def public_part(folder: Path) -> Path:
-    """Return where a model lies: in the public part of a run, or in the folder itself where that is no whole run."""
+    """Return the folder of a model: the public part of a run, or the folder itself where that is no whole run."""
     inside = folder / PUBLIC
     return inside if inside.is_dir() or (folder / RESULT).is_file() else folder
 
 
 def whole_run(folder: Path) -> Path:
-    """Return the run that a public part stands in: what it alone would spend or learn, the rest would contradict. Any
+    """Return the run around a public part: if the part alone were changed, it would contradict the rest of the run. Any
     other folder is returned as it is.
     """
     parent = folder.resolve().parent
@@ -60,22 +59,16 @@ def is_public_part(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """What a run protects and has spent: its model's ledger, continued by what the file beside it has beyond it.
-
-    Attributes:
-        behind: whether the file goes beyond the model: a prediction was stopped after it had paid.
-    """
+    """What a run protects and has spent."""
 
     guarantee: Guarantee
-    ledger: Ledger
-    behind: bool
+    ledger: Ledger  # as in the file, which may have more spends than the model
+    behind: bool  # whether the model lacks spends of the file: a prediction stopped after it had paid
 
 
-def checked(run: Path) -> CheckedRun:
-    """Return what a run, or its public part, protects and spent; ModelFileError where files are missing or
-    contradict."""
-    # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
-    # both.
+def check_run(run: Path) -> CheckedRun:
+    """Check a run, or its public part; ModelFileError where a file is missing or contradicts another."""
+    # In the order of trust: the model with its own hash, then its ledger, then the files that repeat both.
     public = public_part(run)
     of_a_run = public != run or is_public_part(run)
     facts = read_method(public)[1]
@@ -83,7 +76,7 @@ def checked(run: Path) -> CheckedRun:
     # A model on its own may lack a ledger file; a run never does.
     if of_a_run:
         _require(public / LEDGER)
-    # The file must continue the model's own ledger: one that starts anew would hide what was spent.
+    # The file must continue the model's own ledger: a fresh one would hide what was spent.
     paid = LedgerFile(public / LEDGER).open(ledger).detached()
     guarantee = _guarantee_of(facts, public)
     if of_a_run:
@@ -104,13 +97,13 @@ def checked(run: Path) -> CheckedRun:
 
 @contextmanager
 def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -> Iterator[None]:
-    """Write files, and their digests once the block has ended; stopped before, it leaves known files, old or new.
+    """Write files, and their digests after the block; if it is interrupted, old and new files both pass the check.
 
     Args:
         texts: file name -> content.
         mode: less what the umask takes away.
     """
-    # For as long as files are being replaced, either digest is right: a kill leaves no file that looks forged.
+    # While files are replaced, old and new digests are both listed, so that after a kill no file looks forged.
     new = {name: [_sha256(text.encode())] for name, text in texts.items()}
     old = _digests(folder) if (folder / DIGESTS).is_file() else {}
     listed = {name: [*old.get(name, []), *new[name]] for name in new}
@@ -122,12 +115,12 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
 
 
 def save_public_model(model: Estimator, public: Path) -> None:
-    """Save a model without the figures of its training, measured on true labels, and without what people sent.
+    """Save a model without the history of its training, which is measured on true labels, and without reports.
 
     Args:
-        public: the folder that may be handed on.
+        public: the folder that may be published.
     """
-    # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
+    # Saved elsewhere and read back, so that `history` is never in the public folder.
     with partial_folder(public / MODEL) as temporary:
         kind, facts, tensors = read_method(model.save(temporary))
     public_facts = {**facts, "history": []} if "history" in facts else facts
@@ -135,12 +128,12 @@ def save_public_model(model: Estimator, public: Path) -> None:
 
 
 def link_public_files(run: Path) -> None:
-    """Link the model and the ledger of the public part beside the maker's own files, where the system has links."""
+    """Link the model and the ledger of the public part into the run folder, where the system has links."""
     for name in _LINKED:
         link = run / name
         if link.is_symlink():
             continue
-        # Removed and not followed: writing through a link would write into the public part.
+        # An older regular file of this name.
         link.unlink(missing_ok=True)
         try:
             link.symlink_to(Path(PUBLIC) / name)
@@ -149,11 +142,11 @@ def link_public_files(run: Path) -> None:
 
 
 def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
-    """Write a text whole, whoever could read the file that was there before.
+    """Write a text whole; an older file's mode does not matter.
 
     Args:
         file: its folder must exist.
-        mode: who may read it; its owner alone by default.
+        mode: who may read it; by default only its owner.
     """
     write_bytes(file, text.encode("utf-8", "replace"), mode=mode)
 
@@ -171,7 +164,7 @@ def read_object(file: Path) -> Mapping[str, Any]:
 
 
 def require_sum(guarantee: Guarantee, file: Path) -> None:
-    """Refuse a guarantee that promises more than its parts: they add up, or the largest counts where one is sent.
+    """Refuse a guarantee below the sum of its parts, or below the largest where only one of several reports is sent.
 
     Args:
         guarantee: as read from a file, which may have been edited.
@@ -180,7 +173,7 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
     parts = guarantee.parts
     together = max if guarantee.assumption("one-of-reports") else math.fsum
     if parts and any(
-        # The slack is for numbers that were printed and read back; an edit that pays is larger by many orders.
+        # The tolerance is for rounding on the way through text; an edit worth making is far larger.
         together([getattr(part, name) for part in parts]) > getattr(guarantee, name) * (1 + 1e-9) + 1e-18
         for name in ("epsilon", "delta")
         if math.isfinite(guarantee.epsilon)
@@ -189,14 +182,14 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
 
 
 def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
-    """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
+    """Refuse a finite epsilon below what the ledger paid for one unit, or without any spend.
 
     Args:
         guarantee: as read from a file, which may have been edited.
         file: for the ModelFileError.
     """
     paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
-    # Above 0 as well: a finite epsilon that nobody paid is a promise without noise behind it.
+    # 0 is refused too: a finite epsilon without a spend means that no noise was added.
     if math.isfinite(guarantee.epsilon) and not 0 < paid <= guarantee.epsilon * (1 + 1e-9) + 1e-8:
         raise ModelFileError("claims more than its ledger paid for", where=str(file), remedy=REMEDY)
 
@@ -206,14 +199,13 @@ def _require_same(stored: Any, guarantee: Guarantee, file: Path, *, cut_off: boo
     try:
         content: Any = Guarantee.from_dict(stored).to_dict()
     except (TypeError, ValueError, GraphveilError):
-        # Falls through to the comparison, which then names the file.
-        content = None  # no guarantee at all
+        content = None  # no guarantee: the comparison below refuses it and names the file
     _require_equal(content, guarantee.to_dict(), file, cut_off=cut_off)
 
 
 def _require_equal(stored: object, expected: object, file: Path, *, cut_off: bool) -> None:
-    """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
-    # Both as JSON would give them back: tuples and infinities change on the way, and are no contradiction.
+    """Refuse content that differs from the model's, unless the writer of the file was interrupted."""
+    # Compared after a JSON round trip, which changes tuples and infinities.
     if stored != json.loads(to_json(expected)) and not cut_off:
         raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
 
@@ -222,12 +214,12 @@ def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
     """Raise ModelFileError for a file that is missing or not the one whose digest the folder lists.
 
     Args:
-        names: the files that must be there and as listed.
+        names: the files to check.
     """
     digests = _digests(folder)
     for name in names:
         _require(folder / name)
-        # Two digests are allowed while a writer replaces the file: the old content and the new one, never a third.
+        # After an interrupted write two digests are listed, of the old content and of the new.
         if _sha256((folder / name).read_bytes()) not in digests.get(name, []):
             raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
 
@@ -238,7 +230,7 @@ def _require(file: Path) -> None:
 
 
 def is_cut_off(folder: Path) -> bool:
-    """Whether the last writer of a part was stopped before it had written everything."""
+    """Whether the last writer of a part was interrupted."""
     listed = _digests(folder) if (folder / DIGESTS).is_file() else {}
     return any(len(set(digests)) > 1 for digests in listed.values())
 

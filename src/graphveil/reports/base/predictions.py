@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _FREE_FOR_REPORTERS = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")
-#: Said where a node has several labels.
+#: Note for graphs with several labels a node.
 SEVERAL = "each node is listed under its likeliest label; all labels with p above 0.5 (--out) are what F1 counts"
-#: Said where whole nodes are protected.
+#: Note for guarantees that protect whole nodes.
 EYES = "each row is for that person's eyes alone: epsilon is what everybody else may learn"
 
 
@@ -38,7 +38,7 @@ def check_file(path: Path | None, where: str = "--out") -> None:
     """Refuse a file that exists (UsedPathError), another ending than .csv and .parquet, or no folder (InputError).
 
     Args:
-        path: None: nothing is to be written.
+        path: None: no file was requested.
         where: the option that named it.
     """
     if path is None:
@@ -52,10 +52,10 @@ def check_file(path: Path | None, where: str = "--out") -> None:
 
 
 def check_people(people: str | None, model: Estimator) -> None:
-    """Raise InputError for an unknown word for who people are, or any word for a method that does not ask.
+    """Raise InputError for an unknown value of `--people`, or any value for a method without that option.
 
     Args:
-        people: what the user says of the graph's people; None: nothing was said.
+        people: the value; None: the option was not used.
     """
     if people is None:
         return
@@ -72,7 +72,7 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
 
     Args:
         probabilities: [n, c].
-        graph: its ``ids`` are used where it has them, else row numbers.
+        graph: without ``ids``, row numbers are used.
     """
     values = probabilities.detach().cpu().numpy()
     best = values.argmax(axis=1)
@@ -88,12 +88,12 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write a table, for its owner alone, whole or not at all.
+    """Write a table, readable by its owner only, whole or not at all.
 
     Args:
-        path: its ending, .csv or .parquet, says how.
+        path: its ending, .csv or .parquet, decides the format.
     """
-    # Rows of people by name: who may see them is for their owner to say.
+    # Rows name people: their owner decides who may see them.
     with whole_file(path, mode=OWN) as partial:
         if path.suffix.lower() == ".csv":
             spreadsheet_table(table).write_csv(partial)
@@ -102,28 +102,27 @@ def write(table: pl.DataFrame, path: Path) -> None:
 
 
 def write_own(model: Estimator, graph: Graph, path: Path) -> str:
-    """Write what a model just fitted predicts of the people it was trained on; return in a sentence who may see it.
+    """Write the predictions of a fitted model for the people of its training; return in a sentence who may see them.
 
     Args:
-        graph: whose people they are; nothing more is read or paid.
+        graph: of the training; nothing more is read or paid.
     """
     write(tabulate(model.predict_proba(), graph, model.schema.classes), path)
     return EYES if model.own_rows else "what the guarantee says of the model holds for them too"
 
 
 def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose texts and headings no spreadsheet takes for formulas, see :func:`text.spreadsheet`."""
+    """A table whose texts and headings no spreadsheet reads as formulas, see :func:`text.spreadsheet`."""
     columns = {}
     for name in table.columns:
         series = table[name]
         unchanged = series.dtype != pl.String
-        # Texts come from the owner's ids: a cell that begins with "=" would run as a formula at whoever opens the
-        # table.
+        # Texts are ids: one that begins with "=" would run as a formula for whoever opens the table.
         columns[spreadsheet(name)] = series if unchanged else [None if v is None else spreadsheet(v) for v in series]
     return pl.DataFrame(columns)
 
 
-def cost(
+def cost_sentence(
     privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy,
     links: LinkPrivacy | None = None,
     *,
@@ -135,7 +134,7 @@ def cost(
     Args:
         links: the budget of neighbour lists, for a method that collects them.
         newcomers: whether people who did not report for the run can be predicted at all.
-        edges: whether a curator's method reads any.
+        edges: whether a curator's method reads edges.
     """
     if isinstance(privacy, CuratorPrivacy) and not edges:
         return f"{EYES}; features alone are read, at no further cost"
@@ -153,8 +152,8 @@ def cost(
     return f"{_FREE_FOR_REPORTERS}; new people send one feature report at epsilon {price}, which is kept"
 
 
-def paid(spends: Sequence[Spend]) -> str:
-    """What a prediction has just spent, in words; nothing where it spent nothing."""
+def paid_sentence(spends: Sequence[Spend]) -> str:
+    """What a prediction has just spent, in words; "" where it spent nothing."""
     parts = [f"epsilon {rounded_up(spend.epsilon)} on {spend.unit}" for spend in spends]
     return f"; paid now: {', '.join(parts)}" if parts else ""
 
@@ -162,7 +161,7 @@ def paid(spends: Sequence[Spend]) -> str:
 def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if privacy.public:
         return "nothing is protected (epsilon = inf)"
-    # No file that is handed on could tell: what tells confirms a guess of the graph.
+    # A published file cannot identify the graph, since that would confirm a guess of it.
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
     cached += " (with public/ alone, one without ids is taken for it by name and size)"
     if privacy.nodes:
@@ -199,11 +198,11 @@ def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, newcomers: bool)
 def summary(
     table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str, guarantee: Guarantee
 ) -> dict[str, Any]:
-    """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file.
+    """The output of ``graphveil predict``: nodes of each class, and the rows unless they went to a file.
 
     Args:
         table: one row for each node, with columns id, prediction and probability.
-        out: the file that holds the rows; None: they are part of the answer.
+        out: the file that holds the rows; None: they are part of the output.
         note: what the predictions cost.
         guarantee: of the model, these predictions included.
     """

@@ -1,4 +1,4 @@
-"""What a run folder remembers of a run: everything of a result except the trained model."""
+"""The record of a run in its folder: everything of a result except the trained model."""
 
 from __future__ import annotations
 
@@ -31,40 +31,35 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 
 @dataclass(frozen=True)
 class Standing:
-    """One accuracy beside the others: its kind is "own", "rival", "control" or "ceiling"; best of its kind or not."""
+    """One accuracy of a run."""
 
     name: str
-    kind: str
+    kind: str  # "own", "rival", "control" or "ceiling"
     score: Interval
-    best: bool = False
+    best: bool = False  # whether it is the best of its kind
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One finished training run, as printed, saved and reported; scores, privacy and cost as in `Result`.
-
-    Attributes:
-        options: the choices of the run that are no setting: seed, repeats, device. notes: what to mind when reading it.
-        history: one list of epoch rows per repeat. built: the method really run.
-    """
+    """One finished training run, as printed, saved and reported; scores, privacy and cost as in `Result`."""
 
     method: str
     data: str
     settings: Mapping[str, Any]
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # choices that are no settings of the method: seed, repeats, device
     scores: Scores
     privacy: Spent
     cost: Cost
-    history: Sequence[Sequence[Mapping[str, Any]]]
-    notes: tuple[str, ...] = ()
+    history: Sequence[Sequence[Mapping[str, Any]]]  # repeat -> epochs
+    notes: tuple[str, ...] = ()  # remarks for readers
     created: str = ""
     version: str = ""
-    run: str | None = None
-    built: str = ""
+    run: str | None = None  # its folder
+    built: str = ""  # the method that was actually trained
 
     @property
     def lead(self) -> Interval | None:
-        """The accuracy minus that of the best rival at the same privacy price, or None where no rival was trained."""
+        """The accuracy minus that of the best rival at the same privacy cost; None where no rival was trained."""
         scores = self.scores
         return None if scores.best_rival is None else difference(scores.accuracy, scores.rivals[scores.best_rival])
 
@@ -84,10 +79,10 @@ class RunRecord:
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
-        """The record of a result, ended now.
+        """The record of a result, created now.
 
         Args:
-            options: choices that are no setting of the method, such as seed and split.
+            options: choices that are no settings of the method, such as seed and split.
         """
         return cls(
             method=result.method,
@@ -105,11 +100,11 @@ class RunRecord:
         )
 
     def in_folder(self, folder: str) -> RunRecord:
-        """The same record, saying which folder it lies in."""
+        """The same record with its folder."""
         return replace(self, run=folder)
 
     def to_dict(self) -> dict[str, Any]:
-        """The one object ``--json`` prints and ``result.json`` holds (``metrics.jsonl`` has the epochs)."""
+        """The object of ``--json`` and ``result.json`` (epochs are in ``metrics.jsonl``)."""
         scores, privacy, cost = self.scores, self.privacy, self.cost
         return {
             "method": self.method,
@@ -139,11 +134,11 @@ class RunRecord:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
-        """The inverse of :meth:`to_dict`; InputError where a field is missing or has another kind of value.
+        """The inverse of :meth:`to_dict`; InputError where a field is missing or has another type.
 
         Args:
             content: as read from a file, which may have been edited.
-            history: repeat -> epochs; kept in a file of its own.
+            history: repeat -> epochs, from `metrics.jsonl`.
         """
         try:
             relationship = content.get("epsilon_relationship")
@@ -194,13 +189,13 @@ def _notes(value: object) -> tuple[str, ...]:
 
 
 def number_of(value: object) -> Any:
-    """Turns the word ``"inf"`` back into the number it stood for."""
+    """The number of a text ``"inf"`` or ``"-inf"``; any other value unchanged."""
     return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
 
 
 def difference(own_score: Interval, rival_score: Interval) -> Interval:
-    """One score minus another with a 95% interval; several runs are paired. Of one run, or of equal ones, the two
-    intervals are added as if independent, which is too wide where both err on the same nodes, never too narrow.
+    """One score minus another with a 95% interval; several runs are paired. For one run, or equal differences, the two
+    intervals are combined as if independent: too wide where both err on the same nodes, never too narrow.
 
     Args:
         own_score: one number for each run.
@@ -208,7 +203,7 @@ def difference(own_score: Interval, rival_score: Interval) -> Interval:
     """
     if len(own_score.runs) == len(rival_score.runs) > 1:
         leads = [own - rival for own, rival in zip(own_score.runs, rival_score.runs, strict=True)]
-        # Equal runs say nothing of chance: their spread would be an interval of no width.
+        # The spread of equal differences would be an interval of width 0.
         if len(set(leads)) > 1:
             return over_runs([Interval(gap, gap, gap, (gap,)) for gap in leads], difference=True)
     mean = own_score.mean - rival_score.mean

@@ -1,4 +1,4 @@
-"""Our Jinja templates, in which every value is escaped: for HTML in pages, for Markdown in cards."""
+"""Renders the Jinja templates of reports, with every value escaped: for HTML in pages, for Markdown in cards."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **content: object) -> str:
-    """Return one of our templates in `reports/templates`, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
+    """Return the text of a template in `reports/templates`, ``NAME.md.j2`` or ``NAME.html.j2``.
 
     Args:
-        content: the names that it uses; texts are escaped for the kind of page.
+        content: the values of its names; texts are escaped for the format.
     """
     kind = template.split(".")[-2]
     page = _environment(kind).get_template(template).render(**content)
-    # Blocks that are left out leave their empty lines behind.
+    # Skipped blocks leave empty lines.
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n" if kind == "md" else page
 
 
 @cache
 def _environment(kind: str) -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # loads late: most commands fill in no page
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: most commands render no page
 
     environment = Environment(
         loader=PackageLoader("graphveil.reports"),
         autoescape=kind == "html",
-        # A misspelt name must fail in our tests, not leave a hole in a privacy card.
+        # A misspelt name must fail in tests and not leave a gap in a privacy card.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -60,12 +60,12 @@ def _plain(value: object) -> object:
 
 
 def _front_matter(values: Mapping[str, Any]) -> Markup:
-    # As it is: a text of YAML is escaped by its quotes.
+    # Not escaped again: YAML texts are quoted.
     return Markup("\n".join(yaml_lines(values)))
 
 
 def _code(command: str) -> Markup:
-    """Return what stands between backticks in Markdown: as it is, since nothing is escaped in there."""
+    """Return text for Markdown code: unescaped, since escapes have no meaning between backticks."""
     return Markup(text.printable(command).replace("`", "'"))
 
 
@@ -96,29 +96,29 @@ _PAGE_SCRIPT: Final = _ROOM / "templates" / "report.js"
 
 @dataclass(frozen=True)
 class Scripts:
-    """Scripts that are written into a page, in this order, and the style they need beside the page's own."""
+    """Scripts to embed in a page, in this order, and the style that they need beside the page's own."""
 
     texts: tuple[Markup, ...]
     style: Markup
 
     @property
     def policy(self) -> str:
-        """The page's Content-Security-Policy: its own styles, these very scripts, and no address at all."""
+        """The page's Content-Security-Policy: inline styles, these scripts, and no network address."""
         digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in self.texts]
         hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
-        # Scripts by hash and not 'unsafe-inline': a name that slipped through the escaping would still not run.
+        # Scripts by hash and not 'unsafe-inline': if escaping failed, an injected script would still not run.
         return (
             f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; script-src {hashes}"
         )
 
 
 def page_scripts(*, graph: bool = False) -> Scripts:
-    """Return the chart library, for a picture of a graph a far larger one, then our own script."""
+    """Return the chart library, the graph library if needed (it is far larger), and the page's own script."""
     files = (_CHARTS, *((_GRAPHS,) if graph else ()), _PAGE_SCRIPT)
     return Scripts(tuple(_text(file) for file in files), _text(_CHART_STYLE))
 
 
 def _text(file: Path) -> Markup:
-    """Return a file of ours as it is; it must not end the element that it is written into."""
-    # Stripped, so that what is hashed is what stands between the tags, to the letter.
+    """Return a file of the package unescaped; it must not contain the end tag of its element."""
+    # Stripped, so that the hash is of exactly the text between the tags.
     return Markup(file.read_text(encoding="utf-8").strip())

@@ -14,8 +14,8 @@ def printable(text: object) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """``text`` as a cell that no spreadsheet computes and no terminal obeys: what would begin a formula (``=``, ``+``,
-    ``-``, ``@``) gets an apostrophe, unless it is a plain number; control characters are escaped.
+    """``text`` as a cell that no spreadsheet evaluates and no terminal executes: an apostrophe is put before ``=``,
+    ``+``, ``-`` and ``@``, unless the cell is a plain number; control characters are escaped.
     """
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     formula = plain.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
@@ -68,17 +68,17 @@ def setting_text(name: str, value: object) -> str:
     """The value of a setting as :func:`value_text`, an epsilon or delta rounded up.
 
     Args:
-        name: it tells whether the value is a privacy price.
+        name: decides whether the value is an epsilon or delta.
     """
     if not (is_price(name) and isinstance(value, float)):
         return value_text(value)
-    from graphveil.privacy.accounting.printed import rounded_up  # its room loads numpy, which no help text needs
+    from graphveil.privacy.accounting.printed import rounded_up  # late: it imports numpy, which help texts do not need
 
     return rounded_up(value)
 
 
 def value_text(value: object) -> str:
-    """The value of a setting: ``yes`` and ``no``, ``none``, a number as people write it, anything else as it is."""
+    """The value of a setting: ``yes``, ``no``, ``none``, a number as people write it, anything else as text."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     return number(value) if isinstance(value, float) else str(value)
@@ -92,12 +92,12 @@ def settings(values: Mapping[str, object]) -> str:
 
 
 def markdown(value: object) -> str:
-    r"""A value on one line with what Markdown would read as markup taken literally (``a|b`` -> ``a\|b``)."""
+    r"""A value on one line, with Markdown's markup escaped (``a|b`` -> ``a\|b``)."""
     literal = re.sub(r"([\\`*<>|~])", r"\\\1", printable(value))
-    literal = re.sub(r"\](?=[(:])", r"\\]", literal)  # a link, or what a link refers to
+    literal = re.sub(r"\](?=[(:])", r"\\]", literal)  # a link, or the definition of one
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", literal)
 
 
 def plain_name(data: str) -> str:
-    """A data set's name, or the last part of its path, fit for a file name: ``/x/my data`` -> ``my-data``."""
+    """A data set's name, or the last part of its path, as a valid file name: ``/x/my data`` -> ``my-data``."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(data).name).strip(".-")[:60] or "data"

@@ -1,4 +1,4 @@
-"""The sentences of a run: what is protected, what is not, what the spent privacy bought. Pure functions."""
+"""The sentences about a run: what is protected, what is not, what the private data bought. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphveil.privacy.statement.unit import NODE_WITHOUT_EDGES
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import percent, points, printable
 
-#: A unit, and the epsilon and delta of it.
+#: A unit, its epsilon and its delta.
 Priced = tuple[ProtectedUnit, float, float]
 
 CONTROL_MEANING = {
@@ -50,7 +50,7 @@ RIVAL_MEANING = {
 }
 
 ON_TRUTH = "Measured on the true data: not covered by epsilon."
-#: Said of every model, whatever protects whom.
+#: True of every model, whatever it protects.
 GROUP = (
     "Facts about groups: a prediction that follows from everybody's data may still reveal something about one person."
 )
@@ -72,17 +72,17 @@ _AS_WELL = {
 
 
 def has_interval(score: Interval) -> bool:
-    """Whether there is an interval at all: a hand-made or degenerate score has none."""
+    """Whether the interval has a width: that of a degenerate score has none."""
     return score.low < score.high
 
 
 def interval(score: Interval) -> str:
-    """The 95% interval in per cent; that it is exact; a dash when there is none."""
+    """The 95% interval in per cent; "exact", or a dash, where there is none."""
     return f"{percent(score.low)} to {percent(score.high)}" if has_interval(score) else _without(score)
 
 
 def lift_interval(lift: Interval) -> str:
-    """The 95% interval of a lift in signed points; that it is exact; a dash when there is none."""
+    """The 95% interval of a lift in signed points; "exact", or a dash, where there is none."""
     return f"{points(lift.low)} to {points(lift.high)}" if has_interval(lift) else _without(lift)
 
 
@@ -117,7 +117,7 @@ def score_sentence(record: RunRecord) -> str:
 
 
 def split_of(record: RunRecord) -> str:
-    """How the nodes of a run were divided into those that train, validate and test."""
+    """How the nodes of a run were split into training, validation and test nodes."""
     kind = str(record.options.get("split", "random"))
     if kind == "declared":
         return "declared: the graph's own"
@@ -126,16 +126,16 @@ def split_of(record: RunRecord) -> str:
 
 
 def used_settings(settings: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Settings for readers of a card: defaults by their value, and a delta that no mechanism uses marked as unused.
+    """Settings for readers of a card: defaults are replaced by their values, and an unused delta is marked.
 
     Args:
-        settings: of the method, as a run was given them.
+        settings: of the run.
     """
     used = dict(settings)
     if used.get("unit", "") is None:
         used["unit"] = f"{guarantee.unit.text} (by default)"
     if used.get("relationships", "") is None:
-        del used["relationships"]  # of unit k-edges alone
+        del used["relationships"]  # only unit k-edges has it
     if used.get("epsilon", "") is None:
         used["epsilon"] = "no total, one for each part"
     if used.get("delta") and not guarantee.delta and math.isfinite(guarantee.epsilon):
@@ -149,7 +149,7 @@ def spread_over(score: Interval) -> str:
 
 
 def intervals_over(score: Interval) -> str:
-    """What the intervals of all scores of a run are over; of two the wider one."""
+    """What the intervals of all scores of a run are over."""
     nodes = "the test nodes of one run (Wilson; of differences, paired)"
     return f"{nodes} or over {len(score.runs)} runs (t), whichever is wider" if len(score.runs) > 1 else nodes
 
@@ -163,7 +163,7 @@ def lift_sentence(record: RunRecord) -> str:
     where = " in this one run" if single else ""
     more = " To check other splits and other noise, use --repeats 10." if single else ""
     what = _bought(record, best)
-    # The interval decides, not the mean: a sentence claims no more than was measured.
+    # The interval decides and not the mean, so that the sentence claims no more than was measured.
     if lift.high < 0:
         less = "needs less private data" if what.startswith("the private") else "needs no more"
         return f"It scores measurably below its best control{where}: {best} does better and {less}.{more}"
@@ -174,7 +174,7 @@ def lift_sentence(record: RunRecord) -> str:
 
 
 def free_lift(record: RunRecord) -> str:
-    """One line on the lift over the best control that costs nothing; if there is no such control, it says so."""
+    """One line on the lift over the best free control; it says so if there is no free control."""
     lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "Lift over the free baseline: not measured."
@@ -186,12 +186,12 @@ def free_lift(record: RunRecord) -> str:
 
 
 def is_on_release(record: RunRecord) -> bool:
-    """Whether a run was trained on a graph that had been published before."""
+    """Whether a run was trained on a graph that another run had released."""
     return record.privacy.guarantee.against == RELEASE_READERS and record.method not in tagged(RELEASE)
 
 
 def measured_with(record: RunRecord) -> str:
-    """What the scores of a run were measured on, and so whether they may be handed on."""
+    """What the scores of a run were measured on, and so whether they may be published."""
     if is_on_release(record):
         return "Measured on what the release holds, and covered by its guarantee."
     if ESTIMATED in record.notes:
@@ -200,7 +200,7 @@ def measured_with(record: RunRecord) -> str:
 
 
 def meaning(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the sentences on the lift of a run, by its `result.json`, and on what it was measured on."""
+    """Return the sentences on the lift of a run and on what it was measured on, from its `result.json`."""
     try:
         record = RunRecord.from_dict(facts)
     except GraphveilError:
@@ -209,14 +209,14 @@ def meaning(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def private_content(record: RunRecord) -> str:
-    """What in the maker's own copy of a run keeps it from being handed on."""
+    """What the owner's copy of a run contains that must not be published."""
     if ESTIMATED in record.notes:
         return "estimates from people's randomized labels, and paths of this machine"
     return "what was measured on true data"
 
 
 def has_noisy_labels(guarantee: Guarantee) -> bool:
-    """Whether a model was trained and chosen on labels that had been randomized."""
+    """Whether a model was trained and selected on randomized labels."""
     randomized = guarantee.model == "local" or guarantee.against == RELEASE_READERS
     return randomized and any(
         "label" in unit.covers and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(guarantee)
@@ -224,7 +224,7 @@ def has_noisy_labels(guarantee: Guarantee) -> bool:
 
 
 def protected_lines(guarantee: Guarantee, relationship: float | None = None) -> tuple[str, ...]:
-    """What is protected, at which price and against whom, a line each.
+    """What is protected, at which epsilon and against whom, a line each.
 
     Args:
         relationship: epsilon of one undirected relationship; None where edges are not private.
@@ -242,7 +242,7 @@ def _price(part: Guarantee) -> str:
 
 
 def connections(relationship: float | None) -> tuple[str, ...]:
-    """What one relationship costs; nothing where it is not protected (infinity) or edges are not private (None)."""
+    """The line on one relationship; none where it is not protected (infinity) or edges are not private (None)."""
     return () if relationship is None or relationship == math.inf else (relationship_line(relationship),)
 
 
@@ -265,7 +265,7 @@ def trusted_parties(guarantee: Guarantee) -> str:
 
 
 def rival_sentence(record: RunRecord) -> str:
-    """How a run stands beside other methods at the same privacy price, in one sentence; nothing without rivals."""
+    """How a run compares with other methods at the same privacy cost, in one sentence; "" without rivals."""
     lead = record.lead
     if lead is None:
         return ""
@@ -279,20 +279,20 @@ def rival_sentence(record: RunRecord) -> str:
 
 
 def asymptotic(guarantee: Guarantee) -> str | None:
-    """The assumption that a guarantee is asymptotic, if it makes it: its epsilon must not be read without it."""
+    """The assumption that a guarantee is asymptotic, or None: its epsilon must not be quoted without it."""
     fact = guarantee.assumption("asymptotic")
     return None if fact is None else fact.sentence
 
 
 def relationship_line(epsilon: float) -> str:
-    """What one relationship costs, everything that is released about it counted."""
+    """The epsilon of one relationship, over everything that is released about it."""
     if epsilon == math.inf:
         return "not protected"
     return f"epsilon {rounded_up(epsilon)} for one relationship, everything released about it included"
 
 
 def _bought(record: RunRecord, control: str) -> str:
-    """What a run has that a control lacks, which is what a lift over the control was bought with."""
+    """What a run uses and a control does not, to which a lift over the control is due."""
     units = unit_epsilons(record.privacy.guarantee)
     links = any(unit.covers_connections and epsilon < math.inf for unit, epsilon, _ in units)
     if control in ("public-edges", "random-edges"):
@@ -308,7 +308,7 @@ def _bought(record: RunRecord, control: str) -> str:
 
 
 def _features(record: RunRecord) -> str:
-    """The features a run used, in words; nothing where it used none."""
+    """The features that a run used, in words; "" where it used none."""
     guarantee = record.privacy.guarantee
     if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(guarantee)):
         return "the private features"
@@ -323,10 +323,10 @@ def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
 
 
 def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
-    """The epsilon of each unit and their sum, of ONE edge: ``label: 2, features: 1; for one person together: 3``.
+    """The epsilon of each unit, and of all together: ``label: 2, features: 1; for one person together: 3``.
 
     Args:
-        settings: of the method; an epsilon of infinity declares a part public.
+        settings: of the method; an infinite epsilon declares a part public.
     """
     units = unit_epsilons(guarantee)
     entries = [f"{unit.text}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
@@ -337,11 +337,11 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
 
 
 def _together(units: tuple[Priced, ...]) -> str:
-    """Whose epsilons were added: all of one person's, or its features and label and ONE of its connections."""
+    """What the total is of: all data of one person, or the person's features, label and ONE connection."""
     whole = together(unit for unit, _, _ in units)
     if not whole.covers_connections:
         return "for one person"
-    # ONE in capitals, so that nobody takes the sum for all connections of a person.
+    # ONE in capitals, so that nobody reads the total as one for all connections of a person.
     own = [part for part in ("features", "label") if part in whole.covers]
     link = "directed link" if any(part.kind == "directed link" for part in whole.parts) else "relationship"
     return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))
@@ -351,7 +351,7 @@ def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
     """What was spent on each unit of the ledger, in short: ``features 1, labels 2``.
 
     Args:
-        settings: of the method; an epsilon of infinity declares a part public.
+        settings: of the method; an infinite epsilon declares a part public.
     """
     units = dict.fromkeys(spend.unit for spend in ledger.spends)
     entries = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
@@ -359,7 +359,7 @@ def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
 
 
 def _declared_public(settings: Mapping[str, Any]) -> list[str]:
-    """The parts of a person's data that an infinite epsilon sends as they are."""
+    """The parts of a person's data with an infinite epsilon, which are sent without noise."""
     return [part for key, part in _PARTS.items() if settings.get(key) == math.inf]
 
 

@@ -1,8 +1,8 @@
 """A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
 
-A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), until all cells are
-there ``graph`` (the graph's fingerprint and its key, by which a guess of the graph could be checked), and then
-``table.md``, ``table.csv``, ``table.json``, ``table.html``, ``figure.png`` and ``figure.svg``.
+A folder holds ``comparison.json`` (what is compared) and ``cells/*.json`` (one finished run each). While cells are
+missing it also holds ``graph`` (the graph's fingerprint and its key, with which a guess of the graph can be checked);
+then ``table.md``, ``table.csv``, ``table.json``, ``table.html``, ``figure.png`` and ``figure.svg`` take its place.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Comparison:
     """What is compared.
 
     Args:
-        methods: method -> the settings that stay the same in all of its cells.
+        methods: method -> the settings that are the same in all of its cells.
         axes: setting -> its values.
-        takes: method -> the axes it takes part in.
+        takes: method -> the axes that it has.
         seeds: one cell for each.
         options: everything else that decides the numbers (controls, reproducible noise).
     """
@@ -78,7 +78,7 @@ class Comparison:
                     yield Cell(method, {**dict(zip(axes, values, strict=True)), **fixed}, seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that must be the same for a folder to be taken up again."""
+        """Everything that must be equal for a folder to be continued."""
         return {
             "data": self.data,
             "methods": {method: dict(fixed) for method, fixed in self.methods.items()},
@@ -90,27 +90,27 @@ class Comparison:
 
 
 def _word(value: object) -> str:
-    return str(value).removesuffix(".0")  # all digits, so that different values have different files
+    return str(value).removesuffix(".0")  # unrounded, so that different values have different files
 
 
 def default_folder(data: str) -> Path:
-    """``runs/compare-<data>``: the same for the same data, so that an interrupted comparison can go on."""
+    """``runs/compare-<data>``: the same for the same data, so that an interrupted comparison can continue."""
     return Path("runs") / f"compare-{plain_name(data)}"
 
 
 def check_folder(comparison: Comparison, folder: Path) -> None:
-    """Refuse a folder that a comparison can neither make nor continue: UsedPathError if it holds anything else,
-    InputError if it cannot be read or made. Nothing is written.
+    """Refuse a folder that a comparison can neither create nor continue: UsedPathError if it holds anything else,
+    InputError if it cannot be read or created. Nothing is written.
 
     Args:
-        comparison: a folder taken up again must hold the same.
+        comparison: an existing folder must hold the same comparison.
     """
     plan = folder / PLAN_FILE
     if not plan.exists():
         refuse_used_folder(folder)
         return
     expected, stored = json_safe(comparison.to_dict()), read_cached_object(plan)
-    # Compared in full: cells under other settings would mix silently with new ones.
+    # Compared in full: otherwise old cells with other settings would silently mix with new ones.
     differing = sorted(key for key in expected.keys() | stored.keys() if expected.get(key) != stored.get(key))
     if differing:
         raise UsedPathError(
@@ -121,21 +121,21 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
 
 
 def open_folder(comparison: Comparison, folder: Output) -> None:
-    """Make the folder of a comparison, or continue in the one that exists, with the errors of `check_folder`.
+    """Create the folder of a comparison, or continue in an existing one; errors as of `check_folder`.
 
     Args:
-        folder: where it lies, checked.
+        folder: its path, reserved.
     """
     check_folder(comparison, folder.path)
     folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
 
 
 def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> None:
-    """Refuse to continue on a graph that has changed since the folder was begun: means would be over runs of both.
+    """Refuse to continue on a graph that has changed since the folder was created: means would mix two graphs.
 
     Args:
-        folder: as `open_folder` left it.
-        name: of the file that recognizes the graph.
+        folder: from `open_folder`.
+        name: of the file with the graph's fingerprint.
     """
     file = folder.path / name
     stored = read_text(file) if file.exists() else None
@@ -151,15 +151,16 @@ def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> 
 
 
 def remove_fingerprint(folder: Output) -> None:
-    """Take the fingerprint of the graph away: a comparison that is finished may be shown to others."""
+    """Remove the fingerprint of the graph: a finished comparison may be shown to others."""
     (folder.path / GRAPH_FILE).unlink(missing_ok=True)
 
 
 def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
-    """Run the cells that are not finished yet, write each as soon as it is, and return the records of all, in order.
+    """Run the cells that are not finished yet, and return the records of all cells, in order.
 
     Args:
-        run: runs a cell; also told which of how many it is, in words.
+        folder: from `open_folder`; each record is written as soon as its cell is finished.
+        run: runs a cell; its second argument says in words which of how many it is.
 
     Raises:
         InputError: a cell's file is damaged or of another cell; ModelFileError if it promises more than was paid for.
@@ -171,7 +172,7 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
         finished = (folder.path / name).exists()
         if not finished:
             record = run(cell, f"cell {number} of {len(cells)}, {cell.method}")
-            # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
+            # At once, so that a comparison that stops loses at most one cell.
             folder.keep(name, seal({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(folder.path / name, cell))
         if finished:
@@ -188,7 +189,7 @@ def cell_runner(
     progress: ProgressCallback,
     split: str = "random",
 ) -> Callable[[Cell, str], RunRecord]:
-    """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
+    """The `run` of :func:`run_missing`: one experiment on ``graph``.
 
     Args:
         noise: the source of the privacy noise for a cell's seed.
@@ -217,7 +218,7 @@ def cell_runner(
 
 
 def _read_cell(file: Path, cell: Cell) -> RunRecord:
-    # A cell may come from another machine, so what it promises is checked like any run's.
+    # A cell may come from another machine, so its guarantee is checked like that of any run.
     content = read_cached_object(file)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("belongs to another cell", where=str(file), remedy="delete it to run the cell again")

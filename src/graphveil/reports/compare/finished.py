@@ -1,4 +1,4 @@
-"""Finished work as rows to compare: run folders, published graphs, parties of a federation. Nothing is trained."""
+"""Run folders, published graphs and parties of a federation as rows to compare. Nothing is trained."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEDERATED = "vfgnn"
 
 
 def finished_sheet(folders: Sequence[Path]) -> Sheet:
-    """What lies in the folders, side by side; InputError where one is named twice; else as `read_finished`."""
+    """The content of folders side by side; InputError where one is named twice, else errors as of `read_finished`."""
     resolved = [folder.resolve() for folder in folders]
     repeated = next((folder for folder, path in zip(folders, resolved, strict=True) if resolved.count(path) > 1), None)
     if repeated is not None:
@@ -36,7 +36,7 @@ def finished_sheet(folders: Sequence[Path]) -> Sheet:
     notes = []
     if len(data) > 1:
         notes.append(f"Accuracies on different data say nothing about each other: here are {', '.join(data)}.")
-    # Scores on other test nodes may differ for that reason alone.
+    # Different test nodes alone can make scores differ.
     if len({tested for row, tested in results if row.accuracy is not None}) > 1:
         notes.append("Not all were tested on the same nodes: split, seed or repeats differ.")
     if any(row.accuracy is None for row in rows):
@@ -51,7 +51,7 @@ def finished_sheet(folders: Sequence[Path]) -> Sheet:
 
 
 def read_finished(folder: Path) -> tuple[Row, str]:
-    """The row of a folder, and its test nodes; ModelFileError or DataError where it is damaged or not finished."""
+    """The row of a folder, and a description of its test nodes; ModelFileError or DataError: damaged or unfinished."""
     if is_release(folder):
         row, tested, attacked = _release(folder), f"on {folder}", [_curator_folder(folder)]
     elif (folder / "result.json").is_file():
@@ -69,7 +69,7 @@ def read_finished(folder: Path) -> tuple[Row, str]:
 
 
 def _release(folder: Path) -> Row:
-    """A published graph; with the accuracy of a plain network on it, where that was measured."""
+    """A published graph, with the accuracy of a plain network on it, if that was measured."""
     from graphveil.graphs import load_plain
 
     graph = load_plain(folder)
@@ -81,13 +81,13 @@ def _release(folder: Path) -> Row:
 
 
 def _curator_folder(release: Path) -> Path:
-    """Where the curator keeps what attacks found in a release: beside it, never inside."""
+    """The curator's folder of attack results: beside the release, never inside."""
     path = release.resolve()
     return path.with_name(path.name + CURATOR_ENDING)
 
 
 def _party_of(folder: Path) -> Path | None:
-    """A party's own folder, or, of a folder with several parties, the one that scored, else one that finished."""
+    """The folder of a party: this one, or, in a folder of several parties, the one with an accuracy, else finished."""
     folders = [path for path in (folder, *sorted(folder.glob("*"))) if (path / _AGREEMENT).is_file()]
     scored = [path for path in folders if "accuracy" in _outcome(path)]
     complete = [path for path in folders if (path / "guarantee.json").is_file()]
@@ -109,7 +109,7 @@ def _party(folder: Path) -> Row:
     if (folder / OUTCOME).is_file():
         check_party(folder)
     agreement = read_agreement(folder)
-    # From what all agreed on, and not from the card, which is there once a run has finished.
+    # From the agreement and not from the card, which exists only after a run has finished.
     mode, privacy = agreement.setting.mode, agreement.setting.privacy
     agreed = {
         "mode": mode.name,
@@ -127,7 +127,7 @@ def _party(folder: Path) -> Row:
 
 
 def _outcome(folder: Path) -> dict[str, Any]:
-    """What a party's command printed; nothing where it has not finished."""
+    """The output of a party's command; empty where it has not finished."""
     try:
         outcome = read_json(folder / OUTCOME)
     except FileNotFoundError:

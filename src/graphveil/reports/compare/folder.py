@@ -1,4 +1,4 @@
-"""What a comparison leaves in its folder beside its cells: tables, a page that moves, and a figure."""
+"""The files of a comparison beside its cells: tables, an interactive page, and a figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from graphveil.reports.compare.table import cells, columns
 
 
 def write(sheet: Sheet, folder: Path) -> None:
-    """Write the tables, ``table.html``, and the figure where anything was scored.
+    """Write the tables, ``table.html``, and the figure if there is any accuracy.
 
     Args:
         folder: must exist.
@@ -80,18 +80,18 @@ def _promise(group: Group) -> Section:
 
 
 def accuracy_chart(sheet: Sheet, group: Group) -> Chart | None:
-    """Return accuracy over the epsilon that varies; None where fewer than two finite ones were measured.
+    """Return accuracy over the epsilon that varies; None where fewer than two finite epsilons were measured.
 
     Args:
-        sheet: names the score.
+        sheet: gives the name of the score.
     """
     rows = [row for row in group.rows if row.accuracy is not None]
     if not rows or not group.promise.parts:
         return None
-    # One axis alone: epsilons of two units in one chart would look comparable.
+    # One unit only: epsilons of two units on one axis would look comparable.
     part = varied_part(rows)
     epsilons = tuple(sorted({row.parts[part].epsilon for row in rows} - {math.inf}))
-    # One point draws no line, and no axis reaches infinity: the table tells both.
+    # One point draws no line, and infinity is on no axis: the table has both.
     if len(epsilons) < 2:
         return None
     lines: list[Line] = []
@@ -118,7 +118,7 @@ _DASHED = "Dashed: best control of the method in that colour. Bars: 95%. Epsilon
 
 
 def figure(sheet: Sheet) -> Figure | None:
-    """One panel for each group; None where nothing was scored."""
+    """One panel for each group; None where there is no accuracy."""
     groups = [group for group in sheet.groups if any(row.accuracy for row in group.rows)]
     if not groups:
         return None
@@ -142,7 +142,7 @@ def figure(sheet: Sheet) -> Figure | None:
 
 
 def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
-    """The lines of a group over its own epsilons; side by side where nothing is protected."""
+    """The lines of a group over its epsilons; one point for each row where nothing is protected."""
     rows = [row for row in group.rows if row.accuracy is not None]
     if group.promise.parts:
         part = varied_part(rows)
@@ -150,7 +150,7 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
         names = [rounded_up(tick) for tick in ticks]
         label, lines = _axis_label(group, rows, part), _lines_of(group, rows, part)
         for number, (line, line_rows) in enumerate(lines.items()):
-            # Lines are moved apart a little, or their intervals would cover each other.
+            # Shifted a little, so that intervals do not cover each other.
             step = 0.05 * (number - (len(lines) - 1) / 2)
             points = [(ticks.index(row.parts[part].epsilon) + step, row) for row in line_rows]
             _line(axes, points, line, colours[line_rows[0].method], MARKERS[number % len(MARKERS)])
@@ -169,13 +169,13 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
 
 
 def varied_part(rows: Sequence[Row]) -> int:
-    """The place of the part whose epsilon varies most."""
+    """The index of the part whose epsilon varies most."""
     counts = [len({row.parts[part].epsilon for row in rows}) for part in range(len(rows[0].parts))]
     return counts.index(max(counts))
 
 
 def _axis_label(group: Group, rows: Sequence[Row], varied: int) -> str:
-    """What the epsilon axis is of, and at which epsilon the other parts stay."""
+    """The unit of the epsilon axis, and the constant epsilons of the other parts."""
     fixed_epsilons = {}
     for index, part in enumerate(group.promise.parts):
         values = {row.parts[index].epsilon for row in rows}
@@ -187,7 +187,7 @@ def _axis_label(group: Group, rows: Sequence[Row], varied: int) -> str:
 
 
 def _lines_of(group: Group, rows: Sequence[Row], varied: int) -> dict[str, list[Row]]:
-    """Rows that belong to one line: of one method, all other epsilons equal."""
+    """The rows of each line: of one method, with all other epsilons equal."""
     lines: dict[str, list[Row]] = {}
     for row in rows:
         epsilons = [
@@ -210,7 +210,7 @@ def _line(axes: Axes, points: Sequence[tuple[float, Row]], name: str | None, col
     controls = [(position, 100 * row.control.mean) for position, row in points if row.control is not None]
     if not controls:
         return
-    # One point draws no line, so a short dash stands for it.
+    # One point draws no line: a short dash is drawn instead.
     if len(controls) == 1:
         position, mean = controls[0]
         controls = [(position - 0.3, mean), (position + 0.3, mean)]

@@ -1,4 +1,4 @@
-"""What ``graphveil mechanisms compare`` leaves behind: its answer as JSON, and its picture."""
+"""The output of ``graphveil mechanisms compare``: JSON and a picture."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from graphveil.runtime.words import count_of
 
 
 def write(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> dict[str, Any]:
-    """Make the folder, new or empty, with ``comparison.json`` and the figure; return what the JSON holds.
+    """Create the folder, new or empty, with ``comparison.json`` and the figure; return the content of the JSON.
 
     Args:
-        question: which vectors and range were asked for.
+        question: the requested vectors and range.
         results: one for each mechanism and epsilon; where every mechanism refuses, ``figure`` is None.
     """
     content = {
@@ -60,7 +60,7 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
     """Three panels with one row for each mechanism, the least error at the middle epsilon on top.
 
     Args:
-        question: up to five of its epsilons are drawn, evenly picked.
+        question: up to five of its epsilons are drawn, evenly spread.
         results: a mechanism that refused an epsilon has no mark there.
     """
     epsilons = _spread_epsilons(sorted(question.epsilons))
@@ -107,14 +107,14 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
 
 
 def _spread_epsilons(epsilons: Sequence[float]) -> list[float]:
-    """At most five of them, with the first and the last."""
+    """At most five of the epsilons, the first and the last among them."""
     if len(epsilons) <= _MOST_EPSILONS:
         return list(epsilons)
     return [epsilons[round(index * (len(epsilons) - 1) / (_MOST_EPSILONS - 1))] for index in range(_MOST_EPSILONS)]
 
 
 def _style(index: int, count: int) -> dict[str, Any]:
-    """Darker for larger epsilons, and another shape for each."""
+    """Darker for larger epsilons, and a marker of its own for each."""
     first = (_MOST_EPSILONS - count) // 2
     return {
         "color": _SHADES[first + index],
@@ -125,7 +125,7 @@ def _style(index: int, count: int) -> dict[str, Any]:
 
 
 def _offset(index: int, count: int) -> float:
-    """How far the marks of one epsilon lie from the middle of a row."""
+    """The distance of the marks of one epsilon from the middle of a row."""
     return 0.68 / count * (index - (count - 1) / 2)
 
 
@@ -139,7 +139,7 @@ def _marks(
 
 
 def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement]) -> None:
-    """A mark where the error was measured, and an upright stroke where it is promised to end."""
+    """A mark at the measured error, and an upright stroke at its guaranteed upper bound."""
     for index, epsilon in enumerate(epsilons):
         for result in results:
             if result.epsilon == epsilon:
@@ -150,11 +150,11 @@ def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results
 
 
 def _log_axis(axes: Axes) -> None:
-    """A logarithmic axis with a handful of plain numbers and room at both ends."""
+    """A logarithmic axis with a few plain numbers and a margin at both ends."""
     axes.set_xscale("log")
     low, high = axes.dataLim.intervalx[0] / 1.6, axes.dataLim.intervalx[1] * 1.6
     axes.set_xlim(low, high)
-    # Powers of ten between two numbers: at most five, and 2 and 5 between them where there are fewer than two.
+    # At most five powers of ten; where there are fewer than two, also 2 and 5 times them.
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tens = [10.0**power for power in powers if low <= 10.0**power <= high]
     if len(tens) < 2:

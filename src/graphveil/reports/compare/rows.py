@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttackScores:
-    """What one attack found: of the method, in a plain network beside it, and what epsilon allows."""
+    """The scores of one attack on a method."""
 
     auc: Interval
-    tpr: Interval
-    plain: float | None
-    limit: float | None
+    tpr: Interval  # at 1% false positives
+    plain: float | None  # the AUC on a plain network; None: not attacked
+    limit: float | None  # the true positive rate that epsilon allows; None: no limit
     beats_limit: bool
 
     @classmethod
     def of(cls, result: AttackResult, plain: AttackResult | None) -> AttackScores:
-        """The figures of a result, and of the same attack on a plain network.
+        """The scores of a result.
 
         Args:
-            plain: of the network without protection; None where it was not attacked.
+            plain: of the same attack on a network without protection; None where it was not attacked.
         """
-        unprotected = None if plain is None else plain.auc.mean
-        return cls(result.auc, result.tpr_at_1_fpr, unprotected, result.limit, result.beats_limit)
+        plain_auc = None if plain is None else plain.auc.mean
+        return cls(result.auc, result.tpr_at_1_fpr, plain_auc, result.limit, result.beats_limit)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -49,34 +49,26 @@ class AttackScores:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a comparison.
-
-    Attributes:
-        axes: the settings that were varied, or that tell runs apart. exposed: what is not protected, as cards list it.
-        protects: aspect of :data:`trust.ASPECTS` -> yes, partly, no, unused. collected: how often data are read, in
-            words.
-        accuracy: called `score`; None where nothing was trained (a release) or scored (a party without labels).
-        control: the accuracy of the best control; lift: accuracy minus it. attacks: attack -> what it found.
-    """
+    """One line of a comparison."""
 
     method: str
-    axes: Mapping[str, Any]
+    axes: Mapping[str, Any]  # the settings that were varied, or that distinguish runs
     data: str
     guarantee: Guarantee
-    protects: Mapping[str, str]
-    exposed: tuple[str, ...]
-    collected: str
-    accuracy: Interval | None
+    protects: Mapping[str, str]  # aspect of `trust.ASPECTS` -> yes, partly, no, unused
+    exposed: tuple[str, ...]  # what is not protected, as cards list it
+    collected: str  # how often data are read, in words
+    accuracy: Interval | None  # None where nothing was trained (a release) or scored (a party without labels)
     best_control: str | None = None
-    control: Interval | None = None
-    lift: Interval | None = None
+    control: Interval | None = None  # the accuracy of the best control
+    lift: Interval | None = None  # accuracy minus that of the best control
     best_rival: str | None = None
-    lead: Interval | None = None
+    lead: Interval | None = None  # accuracy minus that of the best rival
     epsilon_relationship: float | None = None
     seconds: float | None = None
-    score: str = "accuracy"
+    score: str = "accuracy"  # the name of the accuracy
     folder: str | None = None
-    attacks: Mapping[str, AttackScores] = field(default_factory=dict)
+    attacks: Mapping[str, AttackScores] = field(default_factory=dict)  # by attack
 
     @property
     def promise(self) -> trust.Promise:
@@ -95,7 +87,7 @@ class Row:
 
     @property
     def caution(self) -> str | None:
-        """What nobody may overlook about the guarantee, if anything."""
+        """What nobody may overlook about the guarantee, or None."""
         return words.asymptotic(self.guarantee)
 
     @property
@@ -153,11 +145,11 @@ def _interval_facts(score: Interval | None) -> dict[str, Any] | None:
 
 
 def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a row that follow from what was promised and spent: guarantee, protects, exposed and collected.
+    """The fields of a row that follow from guarantee and ledger: guarantee, protects, exposed and collected.
 
     Args:
-        method: says what is read of a person; one that is not known counts as reading everything.
-        settings: features that are not collected have epsilon_x None.
+        method: says what is read of a person; an unregistered method counts as reading everything.
+        settings: epsilon_x is None where features are not collected.
     """
     reads = METHODS[method].reads if method in METHODS else trust.ASPECTS
     return {
@@ -182,7 +174,7 @@ def tabulate(comparison: Comparison, records: Sequence[RunRecord]) -> list[Row]:
 
 
 def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
-    """The row of at least one record, all of one promise, which differ in their seeds alone.
+    """The row of at least one record; the records differ only in their seeds.
 
     Args:
         axes: setting -> value, as varied in the comparison.
@@ -224,7 +216,7 @@ def _best(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval |
 
 
 def _one_lead(record: RunRecord, best: str, best_score: Interval, kind: str) -> Interval:
-    """One run's difference, with its interval over the nodes if the run was compared with that very score."""
+    """One run's difference, with its interval over the nodes if it was measured against the same control."""
     mean, lift = record.scores.accuracy.mean - best_score.mean, record.scores.lift
     if kind == "control" and best == record.scores.best_control and lift is not None:
         return Interval(mean, mean + lift.low - lift.mean, mean + lift.high - lift.mean, (mean,), lift.kind)

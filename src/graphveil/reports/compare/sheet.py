@@ -1,4 +1,4 @@
-"""What is put side by side: rows in groups of equal promises, and what they are called."""
+"""Rows side by side in groups of equal promises, and their labels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from graphveil.reports.compare.rows import Row
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of one promise, under the letter that sentences call them by."""
+    """Rows of one promise."""
 
-    letter: str
+    letter: str  # the name of the group in sentences
     promise: trust.Promise
     rows: tuple[Row, ...]
 
@@ -27,28 +27,28 @@ class Group:
 
     @property
     def has_delta(self) -> bool:
-        """Whether any epsilon of the group may be exceeded."""
+        """Whether any row has a delta above 0."""
         return any(row.guarantee.delta for row in self.rows)
 
     @property
     def needs_settings(self) -> bool:
-        """Whether method and epsilons do not tell all rows apart."""
+        """Whether labels need settings, since method, epsilons and delta do not distinguish all rows."""
         keys = {(row.method, *(part.epsilon for part in row.parts), row.guarantee.delta) for row in self.rows}
         return len(keys) < len(self.rows)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Rows in the order of their groups; axes are the settings varied, notes what to mind beside epsilons."""
+    """Rows side by side."""
 
     title: str
-    rows: tuple[Row, ...]
-    axes: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    rows: tuple[Row, ...]  # in the order of their groups
+    axes: tuple[str, ...] = ()  # the settings that were varied
+    notes: tuple[str, ...] = ()  # remarks for readers, beside those on epsilons
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The rows by promise: those who trust nobody first, those who protect nothing last."""
+        """The rows by promise: where nobody is trusted first, where nothing is protected last."""
         needs_settings: dict[trust.Promise, list[Row]] = {}
         for row in self.rows:
             needs_settings.setdefault(row.promise, []).append(row)
@@ -76,7 +76,7 @@ class Sheet:
 
     @property
     def cautions(self) -> list[str]:
-        """What must stand beside the figures of some methods: that their guarantee has no finite-time proof."""
+        """Warnings for methods whose guarantee has no finite-time proof."""
         texts = dict.fromkeys(row.caution for row in self.rows if row.caution)
         return [f"{_names([row for row in self.rows if row.caution == text])}: {text}" for text in texts]
 
@@ -85,7 +85,7 @@ def sheet_of(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
     """The sheet of a comparison.
 
     Args:
-        rows: one for each method and point of the axes, seeds put together.
+        rows: one for each method and point of the axes, over all seeds.
     """
     count = len(comparison.seeds)
     nodes = "the test nodes of one run"
@@ -99,16 +99,16 @@ def sheet_of(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
 
 
 def _names(rows: Iterable[Row]) -> str:
-    # Finished runs of one method may differ: each is called by its folder, as in the table.
+    # Finished runs of one method may differ: each is labelled with its folder, as in the table.
     names = (row.method if row.folder is None else f"{row.method} ({row.folder})" for row in rows)
     return ", ".join(dict.fromkeys(names))
 
 
 def row_label(group: Group, row: Row) -> str:
-    """What a row is called: the method; the run where runs are compared; settings where nothing else tells rows apart.
+    """The label of a row: the method, with the folder for finished runs, with settings where rows need them.
 
     Args:
-        group: tells whether rows of one method are alike but for settings.
+        group: of the row.
     """
     name = row.method + (" (VOID)" if row.void else "")
     if row.folder is not None:
@@ -128,10 +128,10 @@ def _value(value: object) -> str:
 
 
 def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
-    """Heading and text of each line; what differs between rows is listed by method.
+    """Heading and text of each line; where rows differ, texts are listed by method.
 
     Args:
-        where: the file that tells every fact in full.
+        where: the file that states every fact in full.
     """
     return (
         ("Guarantee", "; ".join(_claims(group))),
@@ -141,7 +141,7 @@ def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
 
 
 def assumed_facts(group: Group) -> list[str]:
-    """Every fact that a row leans on, as a sentence; where others of its group do not, with the methods before it."""
+    """Every assumption of a group, as a sentence; behind the names of the rows that make it, unless all do."""
     everybody = _names(group.rows)
     assumed: dict[str, list[Row]] = {}
     for row in group.rows:
@@ -154,7 +154,7 @@ def assumed_facts(group: Group) -> list[str]:
 def _claims(group: Group) -> Iterable[str]:
     if group.promise.parts:
         return (brief.claim([row.guarantee for row in group.rows]),)
-    # Where nothing is protected, rows may differ in what is open, and to whom.
+    # Where nothing is protected, rows may differ in what is readable, and by whom.
     return dict.fromkeys(brief.claim([row.guarantee]) for row in group.rows)
 
 

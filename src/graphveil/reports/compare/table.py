@@ -1,4 +1,4 @@
-"""Rows side by side without one epsilon for all: a table for each group of equal promises, as Markdown, CSV and JSON.
+"""A table for each group of rows with equal promises, as Markdown, CSV and JSON.
 
 Every group has its own columns of epsilons, each with its unit; see :mod:`graphveil.reports.base.trust` for why.
 """
@@ -20,7 +20,7 @@ from graphveil.reports.base.words import has_interval, interval, lift_interval
 from graphveil.reports.compare.rows import AttackScores, Row
 from graphveil.reports.compare.sheet import Group, Sheet, assumed_facts, row_label, three_lines
 
-#: The file that tells of each group what it assumes, in full.
+#: The file that lists the assumptions of each group in full.
 MARKDOWN: Final = "table.md"
 
 
@@ -31,10 +31,10 @@ def epsilon_columns(group: Group) -> list[str]:
 
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
-    """The epsilons of a row under those headings, rounded up.
+    """The epsilons of a row for `epsilon_columns`, rounded up.
 
     Args:
-        group: tells whether any row has a delta.
+        group: of the row.
     """
     epsilons = [rounded_up(part.epsilon) for part in row.parts]
     epsilons += [rounded_up(row.guarantee.epsilon)] if len(epsilons) > 1 else []
@@ -42,13 +42,13 @@ def epsilon_cells(group: Group, row: Row) -> list[str]:
 
 
 def columns(sheet: Sheet, group: Group) -> list[str]:
-    """The headings of a group's table; those of controls, rivals and attacks only where there are some.
+    """The headings of a group's table; those of controls, rivals and attacks only where there are any.
 
     Args:
-        sheet: all groups; a column of lifts stands in all tables or in none.
+        sheet: all groups; all tables have a column of lifts, or none has.
     """
     names = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{sheet.score}, % (95%)"]
-    # Lifts by page, leads by group: rivals share a promise, controls need none.
+    # Lifts by sheet, leads by group: rivals share the promise of a row, controls have none.
     names += ["lift, points (95%)", "over"] if _has(sheet.rows, "lift") else []
     names += ["lead, points (95%)", "over rival"] if _has(group.rows, "lead") else []
     for attack in _attacks(group.rows):
@@ -57,10 +57,10 @@ def columns(sheet: Sheet, group: Group) -> list[str]:
 
 
 def cells(sheet: Sheet, group: Group, row: Row) -> list[str]:
-    """One line of a group's table, as many texts as `columns` has headings.
+    """One line of a group's table, a text for each heading of `columns`.
 
     Args:
-        sheet: decides which columns there are.
+        sheet, group: as of `columns`.
     """
     texts = [row_label(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     texts += [with_interval(row.accuracy)]
@@ -89,7 +89,7 @@ def with_lift(lift: Interval | None) -> str:
 
 
 def attack_cells(attacked: AttackScores | None) -> tuple[str, str]:
-    """AUC, and what a careful adversary finds, each with what it stands beside."""
+    """AUC, beside that without protection, and the true positive rate, beside what epsilon allows."""
     if attacked is None:
         return "-", "-"
     auc = f"{attacked.auc.mean:.2f} ({attacked.auc.low:.2f} to {attacked.auc.high:.2f})"
@@ -111,7 +111,7 @@ def _attacks(rows: Sequence[Row]) -> list[str]:
 
 
 def markdown_text(sheet: Sheet) -> str:
-    """The tables as Markdown, with a loud line above them when noise was reproducible."""
+    """The tables as Markdown, with a warning above them when noise was reproducible."""
     lines = [f"# {markdown(sheet.title)}", ""]
     if sheet.void:
         lines += [f"**VOID, runs so marked protect nobody: {markdown(sheet.void)}.**", ""]
@@ -132,7 +132,7 @@ def markdown_text(sheet: Sheet) -> str:
 
 
 def csv_text(sheet: Sheet) -> str:
-    """All rows as one CSV with full precision, fractions and not per cent; every epsilon stands beside its unit."""
+    """All rows as one CSV with full precision; scores are fractions, and every epsilon is beside its unit."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     axes = list(dict.fromkeys(key for row in sheet.rows for key in row.axes))
@@ -196,10 +196,11 @@ def content(sheet: Sheet) -> dict[str, Any]:
 
 
 def answer(sheet: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
-    """What a command prints with ``--json``: JSON values; paths of files that are not there are None.
+    """The output of a command with ``--json``, as JSON values; the path of an absent file is None.
 
     Args:
-        folder: where it was written; None: nowhere. facts: further fields, put first.
+        folder: of the written files; None: nothing was written.
+        facts: further fields, put first.
     """
     files = {"folder": "", "table": MARKDOWN, "figure": "figure.png"}
     paths = {key: None if folder is None else folder / name for key, name in files.items()}

@@ -26,7 +26,7 @@ from graphveil.runtime.words import count_of
 if TYPE_CHECKING:
     from graphveil.graphs import Release
 
-#: Figure -> what it is called.
+#: Key of a figure -> its name.
 FIGURES = {
     "edges": "edges",
     "mean_degree": "mean degree",
@@ -53,16 +53,16 @@ _NO_ATTACKS = (
 def release_card(
     released: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: AttackResults | None = None
 ) -> Card:
-    """Return the card of a released graph: what is protected, what is in it, what it keeps.
+    """Return the card of a released graph: what is protected, what is in it, what it preserves.
 
     Args:
         folder: only its name is shown, since the card is published.
-        lift: what training on it showed, if that was tried.
-        attacks: for the curator's own card alone: what attacks found; None for the card that is published.
+        lift: the result of a training on it, if there was one.
+        attacks: results of attacks, for the curator's own card; None for the card that is published.
     """
     release: Release = released.release
     guarantee = release.guarantee
-    # Only the folder's name: the path of the curator's disk has no place on a published card.
+    # Only the folder's name: a published card must not show a path of the curator's machine.
     attack_command = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
     section = attacks_section(attacks or {}, attack_command, none=NONE_RUN if attacks is not None else _NO_ATTACKS)
     origin = f"Made by graphveil {release.version}, {text.moment(release.created)}"
@@ -92,12 +92,12 @@ def release_card(
 
 
 def is_release(folder: Path) -> bool:
-    """Whether a folder says that it is a released graph."""
+    """Whether a folder holds a released graph."""
     return (folder / "release.json").is_file()
 
 
 def rewrite_card(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a release anew; return the command's answer. Raises DataError: a file misses or changed."""
+    """Rewrite both cards of a release; return the command's output. DataError: a file is missing or was changed."""
     from graphveil.graphs import load_plain
 
     released = load_plain(folder)
@@ -107,7 +107,7 @@ def rewrite_card(folder: Path) -> dict[str, str | None]:
 
 
 def _lift(lift: RunRecord | None, folder: Path) -> Section:
-    """Return what a plain network makes of the release, beside the best control."""
+    """Return the accuracy of a plain network on the release, beside the best control."""
     if lift is not None:
         return results(lift, f"a plain network ({lift.method}) on this folder")
     sentence = "Not measured yet: the lift of the private data is unknown. To measure it, at no privacy cost:"
@@ -116,7 +116,7 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
 
 
 def size_of(released: Graph) -> str:
-    """How many nodes and edges a release has, and how many of the edges are no true ones."""
+    """How many nodes and edges a release has, and how many of the edges are generated."""
     edges = edge_counts(released)
     size = f"{count_of(int(released.num_nodes), 'node')}, {count_of(edges['edges'], 'undirected edge')}"
     if edges["made"] is not None:
@@ -125,7 +125,7 @@ def size_of(released: Graph) -> str:
 
 
 def _content(released: Graph) -> tuple[Section, ...]:
-    """Return how large the release is, what to mind, and figures of its structure."""
+    """Return the size of the release, its notes, and figures of its structure."""
     release: Release = released.release
     inside = Section("What is in it", (Points((size_of(released), *release.notes)),))
     rows = figures(release.statistics) if edge_counts(released)["made"] is not None else []
@@ -140,7 +140,7 @@ def _content(released: Graph) -> tuple[Section, ...]:
 
 
 def edge_counts(released: Graph) -> dict[str, Any]:
-    """How many edges a released graph has, and how many of them are public and made; None where none was made."""
+    """How many edges a released graph has, and how many are public and generated; None where none is generated."""
     listed = released.edge_index.shape[1] // (1 if released.schema.directed else 2)
     public = released.get("public_edges")
     if public is None or not released.release.edges:
@@ -150,7 +150,7 @@ def edge_counts(released: Graph) -> dict[str, Any]:
 
 
 def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The public figures of a release as rows: name, released, public edges alone, made edges alone."""
+    """The public figures of a release as rows: name, released, public edges alone, generated edges alone."""
     if not all(part in statistics for part in _PARTS):
         return []
     parts = [statistics[part] for part in _PARTS]
@@ -158,13 +158,13 @@ def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def curator_figures(private: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The curator's own figures as rows: distance to the truth of the released graph, and of its public edges alone."""
+    """The curator's own figures as rows: distances of the released graph, and of its public edges, from the truth."""
     released, public_alone = (private[part] for part in _DISTANCES)
     return [(name, _figure(released[name]), _figure(public_alone.get(name))) for name in released]
 
 
 def overlap_sentence(private: Mapping[str, Any]) -> str:
-    """How many made edges are true private ones, beside chance."""
+    """How many generated edges are true private edges, beside chance."""
     overlap = private["overlap"]
     inside = overlap["low"] <= overlap["common"] <= overlap["high"]
     verdict = "no more than chance" if inside else "other than chance"
@@ -183,23 +183,23 @@ def _figure(value: float | None) -> str:
 
 FILE = "lift.json"
 METHOD, REPEATS = "gcn", 5
-SETTINGS: Mapping[str, Any] = {}  # its defaults
+SETTINGS: Mapping[str, Any] = {}  # the defaults of METHOD
 
 
 def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> RunRecord:
-    """Train on a release, on several splits with all controls, and keep the record there.
+    """Train on a release, on several splits with all controls, and write the record into its folder.
 
     Args:
         folder: of a release; the record is written into it.
 
     Raises:
-        DataError: it is incomplete or was changed; InputError if it has no labels to score a network with.
+        DataError: it is incomplete or was changed; InputError: it has no labels for the score.
     """
     from graphveil.graphs import load_plain
     from graphveil.methods.runs import experiment
     from graphveil.privacy import SecureRandomness
 
-    # Read from the published folder, never from the curator's graph: that is why it costs nothing.
+    # From the published folder, never from the curator's graph: so it costs no privacy.
     graph = load_plain(folder)
     result = experiment.run(
         METHOD, graph, settings=SETTINGS, randomness=SecureRandomness(), repeats=REPEATS, progress=progress
@@ -210,7 +210,7 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
 
 def read_lift(folder: Path) -> RunRecord | None:
-    """Return what `measure_lift` kept in a folder, or None; DataError where the file is damaged."""
+    """Return the record that `measure_lift` wrote into a folder, or None; DataError where it is damaged."""
     file = folder / FILE
     if not file.is_file():
         return None

@@ -134,7 +134,7 @@ def open_model(path: Path, *, say: Say = lambda line: None) -> Estimator:
 
     public = parts.public_part(path)
     # Before the model is loaded: a run whose ledger was edited must not be given another spend.
-    behind = parts.checked(path).behind and (path / parts.RESULT).is_file()
+    behind = parts.check_run(path).behind and (path / parts.RESULT).is_file()
     model: Estimator = load_method(public)
     model.ledger = LedgerFile(public / parts.LEDGER).open(model.ledger)
     if behind:
@@ -144,7 +144,7 @@ def open_model(path: Path, *, say: Say = lambda line: None) -> Estimator:
 
 def catch_up(path: Path) -> None:
     """Bring a run up to date whose prediction was stopped after it had paid."""
-    if (path / parts.RESULT).is_file() and parts.checked(path).behind:
+    if (path / parts.RESULT).is_file() and parts.check_run(path).behind:
         open_model(path)
 
 
@@ -217,7 +217,7 @@ def _save_alone(model: Estimator, path: Path) -> None:
 def read_run(path: Path) -> RunRecord:
     """The record of a run, with its model's guarantee and ledger; ModelFileError where it is missing or changed."""
     record = _read_record(path)
-    checked = parts.checked(path)
+    checked = parts.check_run(path)
     return _with_ledger(record, checked.guarantee, checked.ledger)
 
 
@@ -249,7 +249,7 @@ def rewrite_report(path: Path) -> RunRecord:
 
 def rewrite_public_card(path: Path) -> About:
     """Write the card of a public part anew; ModelFileError where a file is missing, damaged or was changed."""
-    checked, about = parts.checked(path), _read_about(path)
+    checked, about = parts.check_run(path), _read_about(path)
     _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
 
@@ -345,7 +345,7 @@ def _readme(guarantee: Guarantee, covered: str, nobody: str) -> str:
 
 
 def _read_about(public: Path) -> About:
-    checked = parts.checked(public)
+    checked = parts.check_run(public)
     try:
         content = parts.read_object(public / parts.ABOUT)
         return About.from_dict(content, guarantee=checked.guarantee, ledger=checked.ledger)

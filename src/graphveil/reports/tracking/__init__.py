@@ -1,1 +1,1 @@
-"""Trackers of experiments, which are handed released values and nothing else."""
+"""Trackers of experiments, which receive released values and nothing else."""

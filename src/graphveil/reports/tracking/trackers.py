@@ -1,4 +1,4 @@
-"""The trackers by name; each is one function around a library, which is loaded on first use."""
+"""The trackers by name; each is one function around a library, which is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from graphveil.reports.tracking.released import Released
 from graphveil.runtime.extras import require_packages
 from graphveil.runtime.late import quiet
 
-#: Writes what was released, to a place in the library's own words (None: what its variables say); returns where.
+#: Writes released values to a destination in the library's own format (None: as its variables say); returns where.
 Tracker: TypeAlias = Callable[[Released, str | None], str]
 
 _NAME = "graphveil"
-#: What MLflow takes in one call.
+#: The most metrics that MLflow accepts in one call.
 _MLFLOW_BATCH = 500
 _MLFLOW_LONGEST = 6_000
 
@@ -27,7 +27,7 @@ _MLFLOW_LONGEST = 6_000
 def find_tracker(name: str) -> Tracker:
     """Return the tracker called `name`, one of `TRACKERS`; MissingExtraError where its library is not installed."""
     library, write = TRACKERS[name]
-    # Before the training, after which it is used.
+    # Checked here, before the training, and not in `send`, after it.
     require_packages(name, library, where=f"--track {name}")
 
     def send(released: Released, destination: str | None) -> str:
@@ -42,13 +42,13 @@ def find_tracker(name: str) -> Tracker:
 
 def _to_mlflow(released: Released, destination: str | None) -> str:
     """Write a run of the experiment that MLflow's variables name, else "graphveil"; return the URI and its number."""
-    # Before the first import: MLflow tells its makers of each use otherwise.
+    # Before the first import: otherwise MLflow reports each use to its developers.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     with quiet():
         from mlflow.entities import Metric, Param
         from mlflow.tracking import MlflowClient
 
-        # The client and not `mlflow.start_run`, which adds user, script and git commit of this machine.
+        # Not `mlflow.start_run`, which adds user, script and git commit of this machine.
         client: Any = MlflowClient(tracking_uri=destination)
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
         experiment = client.get_experiment_by_name(name)
@@ -66,11 +66,11 @@ def _to_mlflow(released: Released, destination: str | None) -> str:
 
 
 def _to_tensorboard(released: Released, destination: str | None) -> str:
-    """Write a folder of event files into that of all runs, as `tensorboard --logdir` takes it; return it."""
+    """Write a folder of event files into the folder for `tensorboard --logdir`; return it."""
     from torch.utils.tensorboard import SummaryWriter
 
     folder = Path(destination or "runs/tensorboard") / f"{released.title}-{datetime.now():%Y%m%d-%H%M%S-%f}"
-    # `filename_suffix` stays as it is: the file's name holds that of the machine in any case, and no reader needs it.
+    # The file's name holds that of the machine, whatever `filename_suffix` is.
     with SummaryWriter(log_dir=str(folder)) as writer:
         table = "\n".join(f"| {key} | {value} |" for key, value in released.facts.items())
         writer.add_text("run", f"| fact | value |\n| --- | --- |\n{table}")
@@ -84,16 +84,16 @@ def _to_tensorboard(released: Released, destination: str | None) -> str:
 
 def _to_wandb(released: Released, destination: str | None) -> str:
     """Write a run into the folder that gets `wandb/`, on this machine unless WANDB_MODE says otherwise; return it."""
-    # Before the first import: faults of its own are reported to its makers otherwise.
+    # Before the first import: otherwise W&B reports its own errors to its developers.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
 
-    # Nothing leaves the machine before a user has asked for it in W&B's own words; `wandb sync` sends it later.
+    # Nothing leaves the machine unless the user sets WANDB_MODE; `wandb sync` can send it later.
     where: dict[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline")}
     if destination is not None:
         where["root_dir"] = destination
     settings = wandb.Settings(
-        # The words of the command, the script, installed packages, git, screen and machine: all of it names paths.
+        # Command line, script, installed packages, git, screen and machine would reveal paths.
         x_disable_meta=True,
         x_disable_machine_info=True,
         x_disable_stats=True,
@@ -112,11 +112,11 @@ def _to_wandb(released: Released, destination: str | None) -> str:
             run.summary.update(dict(released.figures))
             return str(run.dir)
     finally:
-        # Its service is a process of its own, which would stay until this one ends.
+        # Otherwise its service process stays until this process ends.
         wandb.teardown()
 
 
-#: Name, which is that of the extra too -> the library, and what calls it.
+#: Name of the tracker and of its extra -> the library, and its function.
 TRACKERS: Mapping[str, tuple[str, Tracker]] = MappingProxyType(
     {"mlflow": ("mlflow", _to_mlflow), "tensorboard": ("tensorboard", _to_tensorboard), "wandb": ("wandb", _to_wandb)}
 )
