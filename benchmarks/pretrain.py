@@ -88,7 +88,7 @@ def sum_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iterat
     for number in range(DRAWS["class-sums"]):
         privacy, noise = CuratorPrivacy(drawn_epsilon(rng), 1e-6, None), SeededRandomness(int(rng.integers(2**31)))
         if number % 3:
-            counted = privacy.counted(graph.schema, bits=SOFT_BITS)
+            counted = privacy.counted_sum(graph.schema, bits=SOFT_BITS)
             figures, sigma = counted.perturb(rows, named_classes(people, evidence), noise), counted.sigma
         else:
             normal = privacy.noise(graph.schema, hops=1, columns=people.classes)

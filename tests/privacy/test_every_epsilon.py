@@ -61,7 +61,7 @@ def test_a_curator_has_noise_that_can_be_drawn_and_is_charged_with_its_rounding(
     assert 0.999 * epsilon < noise.epsilon <= epsilon
     sums = privacy.sums(SCHEMA, noise)
     sums.require_noise(weighted=False)
-    assert (privacy.nodes and noise.multipliers) or gaussian_epsilon(0.98 / sums.mu, DELTA) > epsilon
+    assert (privacy.protects_nodes and noise.multipliers) or gaussian_epsilon(0.98 / sums.mu, DELTA) > epsilon
     for multiplier in noise.multipliers.values():
         schedule = PrivateSchedule(steps=10, rate=1.0, expected_batch=1.0, noise_multiplier=multiplier)
         assert schedule.noise.sigma >= multiplier * schedule.grid.cap

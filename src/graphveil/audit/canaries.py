@@ -28,7 +28,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
 from graphveil.methods.curator.evidence import messages
-from graphveil.methods.curator.stages.encoder import encoded, sent
+from graphveil.methods.curator.stages.encoder import encoder_rows, message_rows
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
@@ -213,7 +213,9 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
 def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     people, encoder, sums = published.people, published.networks[0], published.parts[1:]
-    row = sent(method.settings, encoder, [people.features], encoded(encoder, people.features), people.taught)
+    row = message_rows(
+        method.settings, encoder, [people.features], encoder_rows(encoder, people.features), people.train_labels
+    )
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise([row, *sums])))
 
 
@@ -225,7 +227,7 @@ def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) 
         read = [published.people.features] if hop == 1 else published.parts[:hop]
         with torch.no_grad():
             learned = torch.nn.functional.normalize(stage.embed(blocks(read)))
-        row = sent(method.settings, stage, read, learned, published.people.taught)
+        row = message_rows(method.settings, stage, read, learned, published.people.train_labels)
         scores += _agreement(published.parts[hop], row)
     return scores
 

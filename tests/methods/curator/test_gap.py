@@ -16,7 +16,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.methods import GAP, NodeSums, ProGAP
 from graphveil.methods.curator.evidence import corners
 from graphveil.methods.curator.gap import GapRecipe
-from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings, sums_by
+from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings, default_hops
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, carry_out
 from graphveil.methods.curator.stages.training import (
     build_seeded,
@@ -200,8 +200,8 @@ def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> N
 
 def test_under_much_noise_edges_are_summed_once_and_a_third_time_for_large_budgets_of_one_relationship() -> None:
     budgets = [(31.0, None), (32.0, None), (45.0, "edge"), (45.0, "directed-edge"), (45.0, "node"), (45.0, "k-edges")]
-    assert [sums_by(*budget, under_noise=1, without=3) for budget in budgets] == [2, 3, 3, 3, 2, 2]
+    assert [default_hops(*budget, under_noise=1, little_noise=3) for budget in budgets] == [2, 3, 3, 3, 2, 2]
     budgets = [(2.0, None), (2.0, "k-edges"), (2.0, "node"), (2.1, None), (math.inf, None)]
-    assert [sums_by(*budget, under_noise=1, without=2) for budget in budgets] == [1, 1, 1, 2, 2]
+    assert [default_hops(*budget, under_noise=1, little_noise=2) for budget in budgets] == [1, 1, 1, 2, 2]
     kinds = GAP(epsilon=2.0), ProGAP(epsilon=2.0), ProGAP(epsilon=45.0, hops=1)
     assert [method.settings.hops for method in kinds] == [1, 2, 1]

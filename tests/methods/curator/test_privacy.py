@@ -134,9 +134,9 @@ def test_the_guarantee_says_what_is_protected_and_what_is_not(settings: dict[str
 
 def test_what_the_owner_calls_private_and_no_noise_hides_is_named() -> None:
     private = replace(SCHEMA, private=("edges", "features", "labels"))
-    assert CuratorPrivacy(1.0).exposed(private) == "features and labels"
-    assert CuratorPrivacy(1.0, unit="node").exposed(private) == ""
-    assert CuratorPrivacy(1.0).exposed(replace(SCHEMA, private=("edges",))) == ""
+    assert CuratorPrivacy(1.0).unprotected_parts(private) == "features and labels"
+    assert CuratorPrivacy(1.0, unit="node").unprotected_parts(private) == ""
+    assert CuratorPrivacy(1.0).unprotected_parts(replace(SCHEMA, private=("edges",))) == ""
     assert "though made declares features and labels private" in CuratorPrivacy(1.0).guarantee(private).sentence()
 
 
@@ -166,7 +166,7 @@ def test_noise_of_k_relationships_of_one_person_is_exact(k: int) -> None:
 def test_sums_of_classes_pay_for_every_count_that_the_unit_moves(unit: str, k: int | None, change: int) -> None:
     """Geometric noise: epsilon over the L1 change, hops together; one relationship at its part of it."""
     privacy = CuratorPrivacy(3.0, 1e-6, unit, relationships=k)
-    single, three = privacy.counted(SCHEMA), privacy.counted(SCHEMA, hops=3)
+    single, three = privacy.counted_sum(SCHEMA), privacy.counted_sum(SCHEMA, hops=3)
     assert (single.change, single.epsilon, three.hops) == (change, 3.0, 3)
     assert single.noise.rate == pytest.approx(3.0 / change) and three.noise.rate == pytest.approx(1.0 / change)
     noise = privacy.noise_of_counts(three)
@@ -178,10 +178,10 @@ def test_sums_of_classes_pay_for_every_count_that_the_unit_moves(unit: str, k: i
 
 def test_sums_of_classes_refuse_what_they_are_not_priced_for() -> None:
     with pytest.raises(InputError, match="do not hide a node"):
-        CuratorPrivacy(1.0, unit="node").counted(SCHEMA)
+        CuratorPrivacy(1.0, unit="node").counted_sum(SCHEMA)
     with pytest.raises(InputError, match="no price for trials"):
-        CuratorPrivacy(1.0, tuning=RepeatAndSelect(mean=5.0)).counted(SCHEMA)
-    assert CuratorPrivacy(math.inf, unit="k-edges", relationships=3).counted(SCHEMA).sigma == 0.0
+        CuratorPrivacy(1.0, tuning=RepeatAndSelect(mean=5.0)).counted_sum(SCHEMA)
+    assert CuratorPrivacy(math.inf, unit="k-edges", relationships=3).counted_sum(SCHEMA).sigma == 0.0
 
 
 # ---- methods that publish noisy sums of edges by roads of their own ----

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import NoiseError
-from graphveil.methods.curator.plan import remembered
+from graphveil.methods.curator.plan import cached_noise
 from graphveil.methods.curator.privacy import Noise
 from graphveil.privacy import ChangedSamples
 
@@ -28,7 +28,7 @@ def plan(searched: list[int], facts: object = ("dp-mlp", 4.0), *, noise: Noise =
         searched.append(1)
         return noise
 
-    return remembered(facts, epsilon, search)
+    return cached_noise(facts, epsilon, search)
 
 
 def only(folder: Path) -> Path:
@@ -88,7 +88,7 @@ def test_a_refusal_is_not_remembered_and_a_full_disk_is_no_error(
         raise NoiseError("too little")
 
     with pytest.raises(NoiseError):
-        remembered("facts", 1.0, refuse)
+        cached_noise("facts", 1.0, refuse)
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -96,6 +96,6 @@ def test_a_refusal_is_not_remembered_and_a_full_disk_is_no_error(
 
 
 def test_only_plans_read_it() -> None:
-    room = Path(remembered.__code__.co_filename).parents[2]
+    room = Path(cached_noise.__code__.co_filename).parents[2]
     users = [file.name for file in room.rglob("*.py") if "remembered(" in file.read_text()]
     assert users == ["plan.py"], "a training searches its noise itself"

@@ -27,13 +27,13 @@ from graphveil.methods.curator.node_sums import VoteRecipe
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.progap import ProgapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings
-from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
+from graphveil.methods.curator.stages.encoder import encoder_and_classifier, encoder_rows
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import Recipe
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
+    apply_by_blocks,
     build_seeded,
-    of_all,
     parameters_of,
     read_features,
     receiver_rows,
@@ -145,7 +145,7 @@ def test_no_figure_of_a_private_training_is_kept(name: str, tmp_path: Path) -> N
 def test_rows_are_at_most_one_long_and_keep_no_gradient() -> None:
     start = cm.graph()
     first, last = encoder_and_classifier(CuratorSettings(hidden=4), start.schema, [4, 3], batch_norm=True)
-    rows = encoded(first, read_features(start))
+    rows = encoder_rows(first, read_features(start))
     assert rows.shape == (60, 4) and not rows.requires_grad
     assert float(rows.norm(dim=1).max()) <= 1 + 1e-6
     assert last(torch.cat([rows, torch.zeros(60, 3)], dim=1)).shape == (60, 3)
@@ -162,7 +162,7 @@ def test_many_nodes_are_read_some_at_a_time_and_come_out_in_their_order(sparse: 
         sizes.append(len(rows))
         return rows
 
-    torch.testing.assert_close(of_all(network, [read]), torch.from_numpy(rows.toarray()) @ weights)
+    torch.testing.assert_close(apply_by_blocks(network, [read]), torch.from_numpy(rows.toarray()) @ weights)
     assert len(sizes) == 2 and sum(sizes) == 300_001
 
 

@@ -101,7 +101,7 @@ def test_exporting_the_best_of_k_at_the_price_of_one_is_rejected(kind: str, monk
 
     def forgetful(privacy: CuratorPrivacy, *rest: Any, **more: Any) -> Any:
         noise = real(replace(privacy, tuning=None), *rest, **more)
-        return replace(noise, score=10.0 if privacy.nodes else 0.0, trial=noise.epsilon)
+        return replace(noise, score=10.0 if privacy.protects_nodes else 0.0, trial=noise.epsilon)
 
     monkeypatch.setattr(CuratorPrivacy, "noise", forgetful)
     assert overspent(tuned(kind).method) > 1.0

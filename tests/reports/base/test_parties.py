@@ -104,7 +104,9 @@ def test_a_void_run_and_another_guarantee_are_other_pictures() -> None:
         svg = picture_svg(changed)
         assert words in svg and words not in picture_svg(picture)
         assert changed.to_dict() != picture.to_dict()
-    assert "at most" not in str(changed.to_dict()) and "anything: VOID" in changed.learns(changed.party_named("collector"))
+    assert "at most" not in str(changed.to_dict()) and "anything: VOID" in changed.learns(
+        changed.party_named("collector")
+    )
     assert picture_json(changed)["void"] == void.void
 
 

@@ -1,16 +1,16 @@
 """Class sums: the curator releases, once, how many neighbours of each class every node has, as noisy sums.
 
-    m_u = u's public class as one of c shares; without a public label what its features expect, or 0
+    m_u = u's public class as one of c shares; without a public label what its features lead to expect, or 0
     H   = A^T M + Z,   Z two-sided geometric, see `CountedSum`               the one place that reads edges   `publish`
     p(y | v) = softmax( selu( x_v W + z(H_v) V + b ) W' ),   z(h) = [ asinh(h / max(sigma, 1)) | h / |h| ]
 
-Where edges are what is protected, labels are not: then the message that says most about a class is the class itself.
-GAP spends its noise on 16 columns of an embedding for each of K hops; here all of it goes to c columns once.
+Where edges are protected, labels are not: then the best message about a class is the class itself.  GAP spends its
+budget on 16 columns of an embedding for each of K hops; here all of it goes to c columns once.
 With noise="normal" m_u is the corner of a regular simplex that stands for the class, and Z is N(0, sigma^2): corners
 are as far apart as unit vectors can be, sqrt(2 c / (c - 1)), and cost what one-hot rows cost.  Counts need half of that
-noise or less, because a message that names one class moves one count (`CountedSum`).
+noise or less, because a message with one class changes one count (`CountedSum`).
 Ours; the normal release is the noisy sum of Sajadmanesh et al., "GAP", USENIX Security 2023, arXiv 2203.00949, section
-4.2, at the price of both entries of an undirected edge.  Edges only: nodes' labels are in the messages as they are.
+4.2, at the price of both entries of an undirected edge.  Protects edges alone: the messages hold labels as they are.
 Shapes: x [n, d], M and H [n, c], z [n, 2 c].
 """
 
@@ -51,16 +51,16 @@ from graphveil.methods.base.storage import (
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.evidence import (
     FeatureEvidence,
-    beside,
     corners,
     feature_evidence,
     messages,
     named_classes,
+    sum_inputs,
 )
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsOptions, SumsSettings
-from graphveil.methods.curator.stages.queries import Answers, is_of
+from graphveil.methods.curator.stages.queries import QueryAnswers, is_training_graph
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
 from graphveil.models.labels.label_prior import Channel
@@ -72,20 +72,20 @@ from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch, Schedule, train
 
-#: The laws of the noise, and the steps (in bits) of a message under the second.
+#: The laws of the noise, and the bits of a share in a message under geometric noise.
 NOISES: Final = ("normal", "geometric")
 SOFT_BITS: Final = 6
 #: The experts on few columns: strengths C of the regression, and the small network.
 SMALL_STRENGTHS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SMALL_HIDDEN, SMALL_DROPOUT = 32, 0.2
-#: A log-probability below this says no more: one expert alone never rules a class out.
+#: The least log-probability: one expert alone never rules a class out.
 LEAST: Final = -15.0
 
 
 @dataclass(frozen=True)
 class PublishedSums:
-    """What the curator publishes: the people's public part, and noisy sums H [n, c] made with `noise`; no columns where
-    no edges are read. `evidence` is what public features alone say of every node.
+    """What the curator publishes: the nodes' public part, the evidence of features alone, and noisy sums H [n, c] with
+    `noise`.
     """
 
     people: NodeData
@@ -97,13 +97,13 @@ class PublishedSums:
 
     @property
     def digest(self) -> str:
-        """A hash that tells one publication from another."""
+        """A hash that identifies the publication."""
         return tensors_digest({"sums": self.sums})
 
 
 @dataclass(frozen=True)
 class FittedSums:
-    """What a fitted method keeps of a publication."""
+    """A fitted method."""
 
     schema: GraphSchema
     people: str
@@ -118,7 +118,7 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     Args:
         epsilon, delta, unit, relationships: see `CuratorPrivacy`; unit "edge", "directed-edge" or "k-edges".
-        noise: "geometric": messages name the class itself, [one-hot], and the noise needs no delta; or "normal".
+        noise: "geometric": messages are one-hot classes, and the noise needs no delta; or "normal".
         backbone: a module of your own in place of the network: features beside z, rows [n, d + 2 c] -> scores [n, c],
             any layers, since all that it reads is public or released. It is copied, never trained itself, and is
             given again to load a saved model.
@@ -138,7 +138,7 @@ class ClassSums(FittedEstimator[FittedSums]):
     fits = "fit_published"
     reads_edges = counts_classes = by_blocks = True
     hops, w_max = 1, 1.0
-    layers: tuple[int, ...] = ()  # the time of its experts is counted apart
+    layers: tuple[int, ...] = ()  # a plan counts the time of its experts separately
     settings_type = SumsSettings
 
     def __init__(
@@ -152,7 +152,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         backbone: nn.Module | None = None,
         **settings: Unpack[SumsOptions],
     ) -> None:
-        # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
+        # Messages hold labels as they are: noise for one edge does not protect a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
                 "unit 'node' does not apply to class-sums, which uses exact labels",
@@ -164,25 +164,25 @@ class ClassSums(FittedEstimator[FittedSums]):
         self.settings, self.backbone = SumsSettings(**settings), backbone
         self.account = Account(self.privacy.open_ledger())
         self.published: PublishedSums | None = None
-        self._answers = Answers()
+        self._answers = QueryAnswers()
 
     def planned_noise(self, schema: GraphSchema, people: int = 0) -> Noise:
-        """Return the noise of the sums, from public facts alone; how many people train does not matter."""
-        counted = self._counted(schema)
-        if counted is not None:
-            return self.privacy.noise_of_counts(counted)
+        """Return the noise of the sums, from public facts alone; it does not depend on `people`."""
+        counted_sum = self._counted_sum(schema)
+        if counted_sum is not None:
+            return self.privacy.noise_of_counts(counted_sum)
 
         def normal(method: ClassSums) -> Noise:
             noise = method.privacy.noise(schema, hops=1, columns=len(schema.classes))
-            if not method.privacy.public:
+            if not method.privacy.unprotected:
                 method.privacy.sums(schema, noise).require_noise(weighted=False)
             return noise
 
         return with_nearest(self, normal)
 
-    def _counted(self, schema: GraphSchema) -> CountedSum | None:
-        """Return the sums with geometric noise, if it is that."""
-        return self.privacy.counted(schema, bits=SOFT_BITS) if self.noise == "geometric" else None
+    def _counted_sum(self, schema: GraphSchema) -> CountedSum | None:
+        """Return the sums with geometric noise; None if the noise is normal."""
+        return self.privacy.counted_sum(schema, bits=SOFT_BITS) if self.noise == "geometric" else None
 
     def _spend(self, schema: GraphSchema, noise: Noise) -> tuple[Spend, ...]:
         law = {} if self.noise == "normal" else {"noise_law": f"two-sided {self.noise}"}
@@ -205,21 +205,21 @@ class ClassSums(FittedEstimator[FittedSums]):
         noise = self.planned_noise(schema)
         if self.backbone is not None:
             models.require_scores(self.backbone, schema.dimension + 2 * columns, columns, edges=False)
-        # A file that is not there must not be found missing after the sums were paid for.
+        # Before paying: the file of the reader may be missing.
         self._reader()
 
         def read() -> PublishedSums:
             people = read_people(graph, split)
             rows = ReceiverRows.of(graph.edge_index, people.nodes)
             evidence = feature_evidence(people, corners(people.classes))
-            counted = self._counted(schema)
-            if counted is None:
+            counted_sum = self._counted_sum(schema)
+            if counted_sum is None:
                 normal, sent = self.privacy.sums(schema, noise), messages(people, evidence)
                 sums = normal.perturb(rows, sent, 1, randomness, engine=engine)
             else:
-                sums = counted.perturb(rows, named_classes(people, evidence), randomness, engine=engine)
-            # Without noise nothing was promised, so a known seed takes nothing away.
-            void = None if self.privacy.public else randomness.void
+                sums = counted_sum.perturb(rows, named_classes(people, evidence), randomness, engine=engine)
+            # Without noise nothing was promised that a known seed could void.
+            void = None if self.privacy.unprotected else randomness.void
             return PublishedSums(people, sums, evidence, noise, self.privacy, void)
 
         return self.account.collect(self._spend(schema, noise), read)
@@ -227,8 +227,8 @@ class ClassSums(FittedEstimator[FittedSums]):
     # ---- anybody ----
 
     def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> Self:
-        """Train on a publication; may be called again and again at no privacy cost. Raises BudgetError: another
-        publication than the one that was paid for.
+        """Train on a publication, any number of times at no privacy cost. Raises BudgetError for another publication
+        than the one that was paid for.
         """
         require_published(published, PublishedSums)
         if published.privacy != self.privacy:
@@ -238,22 +238,23 @@ class ClassSums(FittedEstimator[FittedSums]):
                 allowed=f"sums published with {self.privacy}",
             )
         people, evidence, noise = published.people, published.evidence, published.noise
-        schema, counted = people.schema, self._counted(people.schema)
+        schema, counted_sum = people.schema, self._counted_sum(people.schema)
         self.account.book_collection(published.digest, self._spend(schema, noise))
-        further, reader = [], self._reader()
+        extra_scores, reader = [], self._reader()
         if reader is not None:
             # Corners of a simplex add up to 0: the total of their noisy sums would be noise alone.
-            sums = centred(published.sums) if counted is None else published.sums
-            further = [reader.scores(*sum_clues(people, evidence, sums, noise.sigmas[0]))]
-        z, own = beside(published.sums, noise), self.backbone
-        network = train_experts(people, evidence, z, self.settings, progress, backbone=own, further=further)
+            sums = centred(published.sums) if counted_sum is None else published.sums
+            extra_scores = [reader.scores(*sum_clues(people, evidence, sums, noise.sigmas[0]))]
+        z = sum_inputs(published.sums, noise)
+        keywords: dict[str, Any] = {"backbone": self.backbone, "extra_scores": extra_scores}
+        network = train_experts(people, evidence, z, self.settings, progress, **keywords)
         guarantee = self.privacy.guarantee(schema, self.account.ledger, void=published.void)
-        if counted is None:
-            price = self.privacy.epsilon_relationship(schema, noise)
+        if counted_sum is None:
+            epsilon = self.privacy.epsilon_relationship(schema, noise)
         else:
-            price = self.privacy.relationship_by_counts(schema, counted)
-        price = None if price is None else price * max(1, len(self.account.ledger.spends))
-        self._fitted = FittedSums(schema, people.key, guarantee, price, network)
+            epsilon = self.privacy.relationship_by_counts(schema, counted_sum)
+        epsilon = None if epsilon is None else epsilon * max(1, len(self.account.ledger.spends))
+        self._fitted = FittedSums(schema, people.key, guarantee, epsilon, network)
         self.published = published
         return self
 
@@ -285,12 +286,12 @@ class ClassSums(FittedEstimator[FittedSums]):
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were published; no edge is read. Other nodes are refused:
-        their edges would have to be summed, and nobody has paid for that.
+        """Return class probabilities [n, c] of the published nodes; no edge is read. Other nodes are refused: their
+        edges would have to be summed, which nobody has paid for.
         """
         fitted, published = self.result, self.published
         features = None if published is None else published.people.features
-        if graph is not None and not is_of(fitted.people, features, graph, self._answers):
+        if graph is not None and not is_training_graph(fitted.people, features, graph, self._answers):
             raise InputError(
                 "class-sums predicts only nodes whose sums were published",
                 where=graph.schema.name,
@@ -343,7 +344,7 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     def recall(self, model: Path) -> None:
         with restoring(model):
-            self._answers = Answers.read(model, self.kind, self.result.people)
+            self._answers = QueryAnswers.read(model, self.kind, self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSums:
@@ -355,8 +356,8 @@ class ClassSums(FittedEstimator[FittedSums]):
         if backbone is not None:
             models.require_weights(models.OwnBackbone(backbone), network.weights)
         require_classes("logits", network.logits, len(schema.classes))
-        price, guarantee = stored_number(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
-        method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
+        epsilon, guarantee = stored_number(facts["epsilon_relationship"]), Guarantee.from_dict(facts["guarantee"])
+        method._fitted = FittedSums(schema, str(facts["people"]), guarantee, epsilon, network)
         method.account = restored_account(facts)
         return method
 
@@ -369,28 +370,34 @@ def train_experts(
     progress: ProgressCallback | None = None,
     *,
     backbone: nn.Module | None = None,
-    further: Sequence[Tensor] = (),
+    extra_scores: Sequence[Tensor] = (),
 ) -> Network:
     """Return the network on features and z [n, k], its logits pooled with smaller experts by validation labels:
-    logistic regression and a small network on [log p(y | x), z]; and log p(y | x) alone, which keeps the pool from
-    falling below what features say.  With k = 0 they read features alone.
+    logistic regression and a small network on [log p(y | x), z]; and log p(y | x) alone, so that the pool is no worse
+    than features alone.  With k = 0 they all read features alone.
 
     Args:
-        people, evidence, z, settings, progress, backbone: as of `train_fusion`, and what features alone say.
-        further: scores [n, c] of other experts, which no validation label was fitted to.
+        people, evidence, z, settings, progress, backbone: as in `train_fusion`, and the evidence of features alone.
+        extra_scores: [n, c] of other experts, which were not fitted to validation labels.
     """
     network = train_fusion(people, z, settings, progress, backbone=backbone)
     if not len(people.val):
         return network
     small = torch.cat([models.standardised(evidence.log_probabilities), z], dim=1)
-    heard = Channel(people.classes).logs
-    linear, _ = choose_logistic(small, people.labels, people.train, people.val, heard, SMALL_STRENGTHS)
-    without = replace(people, features=torch.zeros(people.nodes, 1))
-    joint = train_fusion(without, small, replace(settings, hidden=SMALL_HIDDEN, dropout=SMALL_DROPOUT))
-    opinions = [network.logits, linear.log_probabilities(small), joint.logits, evidence.log_probabilities, *further]
+    log_channel = Channel(people.classes).logs
+    linear, _ = choose_logistic(small, people.labels, people.train, people.val, log_channel, SMALL_STRENGTHS)
+    without_features = replace(people, features=torch.zeros(people.nodes, 1))
+    joint = train_fusion(without_features, small, replace(settings, hidden=SMALL_HIDDEN, dropout=SMALL_DROPOUT))
+    opinions = [
+        network.logits,
+        linear.log_probabilities(small),
+        joint.logits,
+        evidence.log_probabilities,
+        *extra_scores,
+    ]
     experts = torch.stack([torch.log_softmax(scores, dim=1).clamp_min(LEAST) for scores in opinions])
     equal = torch.full((len(opinions),), 1 / len(opinions))
-    weights = pool_weights(experts[:, people.val], heard[:, people.labels[people.val]].T, equal)
+    weights = pool_weights(experts[:, people.val], log_channel[:, people.labels[people.val]].T, equal)
     return replace(network, logits=torch.tensordot(weights, experts, dims=1))
 
 

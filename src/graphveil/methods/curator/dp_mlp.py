@@ -1,7 +1,7 @@
 """DP-MLP: a perceptron on features and labels by private gradient descent; no edge is read.
 
-What a curator can promise a whole node without looking at the graph, and what any method that sums over neighbours must
-beat. Source of the descent: see `training.dp_sgd`.
+The protection of whole nodes without reading the graph, and the baseline for every method that sums over neighbours.
+Source of the descent: see `training.dp_sgd`.
 """
 
 from __future__ import annotations
@@ -55,31 +55,31 @@ _NAME = "perceptron"
 
 @dataclass(frozen=True, eq=False)
 class PaidNodes:
-    """What one payment trains on, in the curator's hands: the nodes, and the noise of the training."""
+    """The nodes of one paid training, in the curator's hands, and its noise."""
 
     people: NodeData
     noise: Noise
 
 
 class LaterWeights:
-    """The mean of a network's weights over the later half of a private training, which it follows by its progress.
-    Post-processing: the weights after each step are released by what was paid for.
+    """A progress callback that takes the mean of a network's weights over the later half of a private training.
+    Post-processing: the price covers the release of the weights after each step.
     """
 
     def __init__(self, network: nn.Module, progress: ProgressCallback | None = None) -> None:
         self._weights, self._progress = [weight.detach() for weight in network.parameters()], progress
-        self._means, self._followed = [torch.zeros_like(weight) for weight in self._weights], 0
+        self._means, self._steps = [torch.zeros_like(weight) for weight in self._weights], 0
 
     def __call__(self, event: Progress) -> None:
-        """Take in the weights after a step, and pass on how far training is."""
+        """Add the weights after a step to the mean, and pass on the progress."""
         if 2 * event.done > event.total:
-            self._followed += 1
+            self._steps += 1
             for mean, weight in zip(self._means, self._weights, strict=True):
-                mean += (weight - mean) / self._followed
+                mean += (weight - mean) / self._steps
         if self._progress is not None:
             self._progress(event)
 
-    def keep(self) -> None:
+    def replace_last(self) -> None:
         """Put the means in place of the last weights."""
         for weight, mean in zip(self._weights, self._means, strict=True):
             weight.copy_(mean)
@@ -132,8 +132,8 @@ class DPMLP(FittedEstimator[FittedCurator]):
                 remedy="train mlp: it uses features and labels as they are",
             )
         self.privacy = CuratorPrivacy(epsilon, delta, "node", tuning=tuning)
-        # Nothing of ours would be left of such a run but the name.
-        if backbone is not None and self.privacy.public:
+        # Such a run would use nothing of this library.
+        if backbone is not None and self.privacy.unprotected:
             raise InputError(
                 "a backbone of your own with epsilon=inf",
                 where=self.kind,
@@ -157,15 +157,15 @@ class DPMLP(FittedEstimator[FittedCurator]):
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
             InputError: for data outside the declared range or classes, or a backbone in which clipping one row's
-                gradient would not bound what the row does; nothing is paid then.
+                gradient would not bound the row's influence; nothing is paid then.
         """
         graph = checked_graph(graph, split, randomness, unreleased=self.name)
         schema, network = graph.schema, self._network(graph.schema)
-        # Before paying: a module that mixes rows would make the whole price meaningless. No data is looked at.
+        # Before paying, and without data: a module that mixes rows would make the price meaningless.
         if self.backbone is not None:
             # The closed form of gradient norms holds for plain linear layers: others cannot be clipped row by row.
             linear_layers(network)
-            # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
+            # With batch normalisation each row's score depends on all rows: clipping one gradient bounds nothing.
             with torch.no_grad(), models.reading_rows(schema.dimension):
                 refuse_mixed_rows(network.train(), schema.dimension)
                 scores = network.eval()(torch.zeros(2, schema.dimension, device=device_of(network)))
@@ -180,41 +180,39 @@ class DPMLP(FittedEstimator[FittedCurator]):
     def train(
         self, collected: PaidNodes, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
-        """Train, which is what was paid for: once, unless nothing is protected. Raises BudgetError for what was paid
-        for has been trained.
-        """
+        """Train on what was paid for: once, unless nothing is protected. Raises BudgetError if that has been done."""
         people, noise = collected.people, collected.noise
         network = self._network(people.schema)
-        if self.privacy.public:
+        if self.privacy.unprotected:
             train, val = (rows_for(network, [people.features], people, nodes) for nodes in (people.train, people.val))
             history, void = train_openly(network, train, val, self.settings, progress), None
         else:
-            # By identity: a copy of what was paid for would train a second time on the same payment.
+            # By identity: a copy of it would train a second time on the same payment.
             if collected is not self._untrained:
                 what, remedy = "one budget pays for one training", "fit again with a new budget"
                 raise BudgetError(what, where="unit node", remedy=remedy)
             source = noise_source(randomness)
-            # Before the first step: a training that fails has shown gradients, and is not owed another.
+            # Before the first step: a training that fails has used its noise.
             self._untrained = None
             rows = Rows(training_rows(network, [people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
             later = LaterWeights(network, progress)
             train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=later)
             if keeps_later_mean(self.privacy.epsilon, people.schema.dimension):
-                later.keep()
-            # No figures: a loss on the training rows is a query of its own, and nobody has paid for it.
+                later.replace_last()
+            # No figures: the loss on the training rows is a query of its own that nobody has paid for.
             history, void = (), source.void
         logits = self._scores(network, people.features)
         self._fitted = FittedCurator(people.schema, people.key, (network,), noise, logits, history, void)
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c], each row from that node's features: for that node alone. Another graph's
-        nodes cost nothing: the weights are released, and no edge is read. Raises InputError for a graph with other
-        features, or a loaded model asked without a graph.
+        """Return class probabilities [n, c], each row from that node's features, and for that node alone. Nodes of
+        another graph cost nothing: the weights are released, and no edge is read. Raises InputError for a graph with
+        other features, or without a graph in a loaded model.
         """
         fitted = self.result
-        # From what the graph holds, also where it seems to be that of the training: another of its name and size may
-        # be of other people, and each row is for its own.
+        # From the graph's own features, even if it seems to be that of the training: a graph of the same name and size
+        # may be of other people, and each row is for its node alone.
         if graph is not None:
             require_same_features(graph.schema, fitted.schema)
             return torch.softmax(self._scores(fitted.networks[0], read_features(graph)), dim=1)
@@ -225,7 +223,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
     @property
     def own_rows(self) -> bool:
         """Whether training is private, so that a row of the predictions is for that node's eyes alone."""
-        return not self.privacy.public
+        return not self.privacy.unprotected
 
     def parameters(self) -> dict[str, Any]:
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
@@ -255,7 +253,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
-        # Without scores of the training nodes: each is a function of that node's own features, which noise on weights
+        # Without scores of the training nodes: each depends on that node's own features, which the noise on weights
         # does not cover.
         weights = {name: value.cpu() for name, value in fitted.networks[0].state_dict().items()}
         return Stored(facts, prefixed("network", weights))
@@ -266,16 +264,16 @@ class DPMLP(FittedEstimator[FittedCurator]):
         facts = stored.facts
         settings = {**facts["settings"], "device": "cpu"}
         method = cls(**budget_from(facts["privacy"]), backbone=backbone, **settings)
-        schema, open_training = schema_from(facts["schema"]), method.privacy.public
+        schema, open_training = schema_from(facts["schema"]), method.privacy.unprotected
         network = copy.deepcopy(backbone)
         if network is None:
             hidden = method.settings.hidden
-            # Built on no memory and without random numbers: every weight comes from the file.
+            # Without memory and random numbers: every weight comes from the file.
             with torch.device("meta"):
                 network = models.Encoder(schema.dimension, hidden, len(schema.classes), batch_norm=open_training)
         load_weights(network, without_prefix("network", stored.tensors))
-        paid = facts["noise"]
-        noise = Noise((), paid["multipliers"], float(paid["epsilon"]), paid["delta"])
+        stored_noise = facts["noise"]
+        noise = Noise((), stored_noise["multipliers"], float(stored_noise["epsilon"]), stored_noise["delta"])
         history = tuple(Epoch(**row) for row in facts["history"])
         method._fitted = FittedCurator(schema, facts["people"], (network,), noise, None, history, facts["void"])
         method.account = restored_account(facts)
@@ -283,11 +281,11 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     def _network(self, schema: GraphSchema) -> nn.Module:
         if self.backbone is not None:
-            # The user's module is the public start of every run: training it in place would start the next from
-            # private data.
+            # The user's module is the public start of every run: trained in place, it would carry private data into the
+            # next.
             models.require_module(self.backbone)
             return copy.deepcopy(self.backbone).to(self.settings.device)
-        settings, open_training = self.settings, self.privacy.public
+        settings, open_training = self.settings, self.privacy.unprotected
         perceptron: models.Encoder = build_seeded(
             lambda: models.Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
             settings.seed,
@@ -300,7 +298,7 @@ class DPMLP(FittedEstimator[FittedCurator]):
             return logits_of(network, [features])
         network.eval()
         with torch.no_grad():
-            # A user's own module takes plain tensors, and each row for itself.
+            # A user's own module takes dense tensors, each row by itself.
             nodes = torch.split(torch.arange(features.shape[0]), max(1, MOST_DENSE // features.shape[1]))
             rows = (dense_blocks([features], part, device_of(network)) for part in nodes)
             return torch.cat([network(part) for part in rows]).cpu()

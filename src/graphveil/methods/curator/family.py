@@ -1,10 +1,10 @@
 """The family that a trusted curator trains: GAP, ProGAP, class sums and the private perceptron.
 
-no-edges   the same networks on hop 0 alone: what features and labels give without any edge. Where edges are
-           protected that is free, and the best of encoder, classifier and the encoder in a pool by validation
-           labels; where nodes are, a perceptron trained privately at the same price
+no-edges   features and labels without any edge. Where edges are protected that is free: the best of encoder,
+           classifier on hop 0 and the encoder in a pool, by validation labels; where nodes are protected, a
+           perceptron trained privately at the same price
 ceiling    the same method without noise
-rivals     other methods that hide one edge at the same price, each with a release of its own
+rivals     other methods that protect one edge at the same price, each with a release of its own
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.evidence import corners, feature_evidence
 from graphveil.methods.curator.plan import CuratorEstimator, curator_plan
-from graphveil.methods.curator.pooled import pools, trained_encoder
+from graphveil.methods.curator.pooled import may_pool, trained_encoder
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
@@ -69,16 +69,16 @@ class CuratorFamily(Family[Any, Any]):
         if not estimator.reads_edges:
             return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
         privacy, settings = estimator.privacy, estimator.settings
-        # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
-        if privacy.nodes and not privacy.public:
-            # Its width is its own: none of its columns is summed.
+        # Where nodes are protected a control must pay for features as well, or the comparison would be unfair.
+        if privacy.protects_nodes and not privacy.unprotected:
+            # With its own width: none of its columns is summed.
             names = {field.name for field in fields(CuratorSettings)} - {"hidden"}
             shared = {name: getattr(settings, name) for name in names}
             rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **shared)
             fit = partial(rival.fit, graph, split=split, randomness=randomness)
             return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
         staged = cast(StagedEstimator, estimator)
-        return {"no-edges": lambda: hits(_hop_zero(staged, graph, split), graph, split)}
+        return {"no-edges": lambda: hits(_scores_without_edges(staged, graph, split), graph, split)}
 
     def ceiling(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         build: Any = type(estimator)
@@ -88,8 +88,8 @@ class CuratorFamily(Family[Any, Any]):
 
     def rivals(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
         privacy = estimator.privacy
-        # Rivals are compared at one price for one unit; no other method here has this one.
-        if privacy.nodes or privacy.public:
+        # Rivals protect the same unit at the same price: there are none for nodes.
+        if privacy.protects_nodes or privacy.unprotected:
             return {}
         shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, **privacy.unit_settings}
         shared["seed"] = estimator.settings.seed
@@ -98,14 +98,14 @@ class CuratorFamily(Family[Any, Any]):
             rival = entry.load_class()(**shared).fit(graph, split=split, randomness=randomness)
             return hits(rival.predict_proba(), graph, split)
 
-        # Who hides nodes alone cannot be asked to hide an edge.
+        # Methods that protect nodes alone have no unit of edges.
         rivals = [
             entry
             for entry in CURATOR_METHODS
             if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags
             if entry.name != estimator.kind and entry.options["unit"].default != "node"
         ]
-        # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
+        # In this order rivals have always drawn their noise: it keeps the results for a seed.
         rivals.sort(key=lambda entry: PAID_TUNING not in entry.tags)
         return {entry.name: partial(run, entry) for entry in rivals}
 
@@ -113,10 +113,10 @@ class CuratorFamily(Family[Any, Any]):
         self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         name, notes = graph.schema.name, start_notes(settled.get("start"), estimator.kind, graph.schema.name)
-        # A named set is public, whatever its schema has experiments protect.
-        open_parts = "" if is_name(name) else estimator.privacy.exposed(graph.schema)
-        warned = f"{name} declares {open_parts} private: NOT protected here, the model may show them"
-        return (warned, *notes) if open_parts else notes
+        # A named set is public, whatever experiments protect in it.
+        open_parts = "" if is_name(name) else estimator.privacy.unprotected_parts(graph.schema)
+        warning = f"{name} declares {open_parts} private: NOT protected here, the model may show them"
+        return (warning, *notes) if open_parts else notes
 
     def train(self, estimator: CuratorEstimator, collected: Any, *, exclude_validation: bool = False) -> Tensor:
         estimator.train(collected)
@@ -126,31 +126,31 @@ class CuratorFamily(Family[Any, Any]):
 CURATOR = CuratorFamily()
 
 
-def _hop_zero(method: StagedEstimator, graph: Graph, split: Split) -> Tensor:
-    """Return the scores of encoder, classifier on hop 0, or the pool's encoder, whichever validates best."""
+def _scores_without_edges(method: StagedEstimator, graph: Graph, split: Split) -> Tensor:
+    """Return the scores of encoder, classifier on hop 0, or the encoder in the pool, whichever validates best."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
-    # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
+    # The method's own, if it trained one on the same public rows with the same seed: the weights would be the same.
     encoder = _encoder_of(method, people)
     if encoder is None:
         encoder = build_seeded(lambda: encoder_for(settings, people.schema, batch_norm=True), settings.seed)
-        own, judges = (
+        rows, judges = (
             Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val)
         )
-        train_openly(encoder, own, judges, settings)
+        train_openly(encoder, rows, judges, settings)
     classifier: models.HopClassifier = build_seeded(
         lambda: models.HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
     )
     with torch.no_grad():
-        first = encoder.embed(blocks([people.features]))
-        alone: Tensor = encoder(blocks([people.features]))
-    train_openly(classifier, Rows(first[people.train], train), Rows(first[people.val], val), settings)
+        embedding = encoder.embed(blocks([people.features]))
+        encoder_scores: Tensor = encoder(blocks([people.features]))
+    train_openly(classifier, Rows(embedding[people.train], train), Rows(embedding[people.val], val), settings)
     with torch.no_grad():
-        both: Tensor = classifier(first)
-    scores = [alone, both]
-    if pools(settings):
+        classifier_scores: Tensor = classifier(embedding)
+    scores = [encoder_scores, classifier_scores]
+    if may_pool(settings):
         scores.append(logits_of(trained_encoder(people, settings), [people.features]))
-    # By validation labels, which are public at edge level: the control is given its best part for free.
+    # By validation labels, which are public where edges are protected: the control gets its best part for free.
     return max(scores, key=lambda each: int((each[people.val].argmax(dim=1) == val).sum()))
 
 

@@ -7,10 +7,10 @@
                 or for epsilon below 3 as it is, W = [ I | min(1, 0.15 D / sigma) I ]^T, w = 0
 
 A person's label and features are in at most D sums, each as a row of length 1: sensitivity sqrt(D), as in GAP for
-nodes.  GAP sums 16 columns of what a network learned under noise; here a row is what neighbours are asked for, their
-class, and the head needs next to no training.  Under much noise it gets none: a class that m neighbours more than of
-others have shifts H by m of noise sigma, so that the log-odds of H_v are H_v m / sigma^2, and H_v / sigma counts
-m / sigma.  Nobody may look how many m are: we take 15 in 100 of the D that a list may hold.
+nodes.  GAP sums 16 columns of what a network learned under noise; here a row is the class itself, and the head needs
+next to no training.  Under much noise it gets none: if m more neighbours have one class than any other, H shifts by m
+at noise sigma, so that the log-odds of H_v are H_v m / sigma^2, and the weight of H_v / sigma is m / sigma.  Nobody may
+count m: we take 15 in 100 of the D that a list may hold.
 Ours; corners and sums as in `methods.curator.class_sums`, price and bounded lists as in `methods.curator.gap`.
 Shapes: x [n, d], p, M and H [n, c].
 """
@@ -40,7 +40,7 @@ from graphveil.methods.curator.settings import (
 )
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
-from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
+from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, apply_by_blocks, device_of
 from graphveil.models.names import encoder_size, vote_head_size
 from graphveil.privacy import Randomness, require_budget
 from graphveil.runtime.late import nn, torch
@@ -49,7 +49,7 @@ from graphveil.training import Epoch
 
 #: No class is ruled out by the perceptron alone.
 _LEAST = 1e-4
-#: m by D: how many neighbours of one's own class are expected more than of another, of all that a list may hold.
+#: m / D: the expected majority of a node's own class among its neighbours, by the most that a list may hold.
 _AGREEING = 0.15
 
 
@@ -66,13 +66,13 @@ class VoteRecipe(Recipe):
         return [encoder, models.VoteHead(classes)]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        """Return the numbers of the perceptron, and of the head where it is trained."""
+        """Return the sizes of the perceptron, and of the head if it is trained."""
         classes = len(schema.classes)
         trained = [encoder_size(schema.dimension, settings.hidden, classes), vote_head_size(classes)]
         return trained if self.trains_head else trained[:1]
 
     def portions(self) -> Sequence[float]:
-        """Return the perceptron's part and the head's, which is right before training and needs little."""
+        """Return the perceptron's share and the head's, whose initial weights are nearly right."""
         return (0.9, 0.1) if self.trains_head else (1.0,)
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
@@ -82,14 +82,14 @@ class VoteRecipe(Recipe):
         """Train the perceptron, sum once, and return both opinions of every node [n, c]."""
         yield Train(0, [inputs.features])
         with torch.no_grad():
-            p = torch.softmax(of_all(networks[0], [inputs.features], device_of(networks[0])), dim=1)
-        # Own messages enter the sums of others alone: no node's row holds its own label.
+            p = torch.softmax(apply_by_blocks(networks[0], [inputs.features], device_of(networks[0])), dim=1)
+        # A node's message is not in its own sum: no row depends on its node's label.
         messages = class_shares(inputs.labels.to(p.device), p) @ corners(p.shape[1]).to(p.device)
         total = cast(torch.Tensor, (yield AddUp(messages, 1)))
-        alone = p.clamp_min(_LEAST).log()
-        # On a scale that the noise sets, not the data: standardising would be a statistic of private rows.
+        log_p = p.clamp_min(_LEAST).log()
+        # Scaled by the noise and not by the data: standardising would be a statistic of private rows.
         votes = torch.asinh(total.float() / max(inputs.sigmas[0], 1.0))
-        return [alone - alone.mean(dim=1, keepdim=True), votes]
+        return [log_p - log_p.mean(dim=1, keepdim=True), votes]
 
 
 class NodeSums(StagedEstimator):
@@ -134,7 +134,7 @@ class NodeSums(StagedEstimator):
             settings["passes"] = passes_of_votes(epsilon)
         options: dict[str, Any] = {**settings, "hops": 1}
         super().__init__(epsilon=epsilon, unit=unit, **options)
-        # By the declared epsilon alone, as the noise is.
+        # From the declared epsilon alone, like the noise.
         self.recipe = VoteRecipe(trains_head=trains_head(epsilon))  # type: ignore[misc]
 
     def _train(
@@ -147,7 +147,7 @@ class NodeSums(StagedEstimator):
         randomness: Randomness | None,
         progress: ProgressCallback | None,
     ) -> tuple[Epoch, ...]:
-        """Train one network, unless it is a head that nothing was paid for."""
+        """Train one network; a head that nothing was paid for gets its weights by formula."""
         if self.own_rows and f"network{which}" not in noise.multipliers:
             votes = cast(models.VoteHead, network).head.weight.detach()[:, len(people.schema.classes) :]
             votes.mul_(min(1.0, _AGREEING * (self.privacy.degree or 0) / noise.sigmas[0]))
@@ -155,5 +155,5 @@ class NodeSums(StagedEstimator):
         later = LaterWeights(network, progress)
         history = super()._train(network, which, parts, people, noise, randomness, later)
         if self.own_rows and which == 0 and keeps_later_mean(self.privacy.epsilon, people.schema.dimension):
-            later.keep()
+            later.replace_last()
         return history

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from graphveil.methods.curator.dp_mlp import DPMLP
     from graphveil.methods.curator.stages.recipe import StagedEstimator
 
-#: What they have not in common is told by `reads_edges` and `counts_classes`.
+#: They differ in `reads_edges` and `counts_classes`.
 CuratorEstimator: TypeAlias = "StagedEstimator | DPMLP | ClassSums"
 #: Eight operations forwards and backwards, at 4e9 a second: one core.
 _SECONDS_A_WEIGHT = 8 / 4e9
-#: What the first training of a process adds, an epoch of a network whatever its rows, a row's number in a layer, and a
+#: Of the first training of a process, an epoch of a network apart from its rows, a number of a row in a layer, and a
 #: private step of a network (digits, social-1000 and social-20000, one core, measured).
 _SECONDS_TO_START, _SECONDS_AN_EPOCH, _SECONDS_A_NUMBER, _SECONDS_A_STEP = 0.7, 1.3e-3, 1.7e-8, 3e-3
 
@@ -48,7 +48,7 @@ class CuratorPlan:
 
     Attributes:
         noise: see `privacy.Noise`.
-        per_node: noise beside the longest sum of ASSUMED_DEGREE neighbours at each hop: 1 is as large.
+        per_node: noise at each hop by the longest sum of ASSUMED_DEGREE neighbours: 1 is as large.
     """
 
     noise: Noise
@@ -61,11 +61,11 @@ class CuratorPlan:
 
 
 def curator_plan(name: str, method: CuratorEstimator, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
-    """Return the plan of a run; of `graph`, schema and number of nodes are looked at."""
+    """Return the plan of a run; of `graph` it reads the schema and the number of nodes."""
     schema, nodes, privacy = require_one_label(graph), int(graph.num_nodes), method.privacy
     noise, columns, seconds, memory = (_cost_of_sums if method.counts_classes else _cost)(method, schema, nodes)
-    longest = ASSUMED_DEGREE * (1 if method.counts_classes else method.w_max)
-    per_node = tuple(sigma * columns**0.5 / longest for sigma in noise.sigmas)
+    longest_sum = ASSUMED_DEGREE * (1 if method.counts_classes else method.w_max)
+    per_node = tuple(sigma * columns**0.5 / longest_sum for sigma in noise.sigmas)
     further = () if method.counts_classes else _further_advice(method, schema, noise)
     return Plan(
         method=name,
@@ -85,7 +85,7 @@ def _cost(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> tuple[No
     """Return the noise, the columns of a sum, and (seconds, MB) on a graph of so many nodes, half of which train."""
     people, settings = max(1, nodes // 2), cast(CuratorSettings, method.settings)
     noise = _noise(method, schema, people)
-    # Counted and not timed: a plan would spend more on the clock than on everything else that it tells.
+    # Counted and not timed: timing would take most of the time of a plan.
     if noise.multipliers:
         training = settings.descent("", people).steps * len(method.layers) * _SECONDS_A_STEP
     else:
@@ -97,11 +97,11 @@ def _cost(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> tuple[No
 
 def _noise(method: CuratorEstimator, schema: GraphSchema, people: int) -> Noise:
     facts = (method.kind, method.parameters(), method.privacy, schema, people)
-    return remembered(facts, method.privacy.epsilon, lambda: method.planned_noise(schema, people))
+    return cached_noise(facts, method.privacy.epsilon, lambda: method.planned_noise(schema, people))
 
 
 def _further_advice(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -> Iterator[str]:
-    """Say what weights buy and cost (see the page of gap and progap), and what predicting people who join later."""
+    """Yield advice on weights (see the page of gap and progap), and on predicting people who join later."""
     privacy, settings = method.privacy, cast(CuratorSettings, method.settings)
     if settings.weights != "uniform":
         yield (
@@ -116,18 +116,20 @@ def _further_advice(method: CuratorEstimator, schema: GraphSchema, noise: Noise)
             f"{count_of(part.samples, 'target')}: the sum's noise is {ratio:.1f} times that of weights which read no "
             "edge (share_hops)"
         )
-    if privacy.public:
+    if privacy.unprotected:
         return
     if not method.reads_edges:
         yield "people who join later are predicted at no cost: no edge is read"
     elif "queries" not in method.entry.options:
         yield "people who join later are not predicted: gap and progap can, at a price (queries)"
     else:
-        many = max(1, privacy.queries)
-        room = f"queries={many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
+        queries = max(1, privacy.queries)
+        room = (
+            f"queries={queries} makes room for {queries}" if privacy.queries else "--set queries=1 makes room for one"
+        )
         yield (
             "people who join later: to predict another graph reads its edges, at "
-            f"{privacy.price_of(0)} each time; {room}: {privacy.price_of(many)} in total"
+            f"{privacy.price_of(0)} each time; {room}: {privacy.price_of(queries)} in total"
         )
 
 
@@ -141,9 +143,9 @@ def _cost_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> 
 
 def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -> tuple[str, ...]:
     privacy, advice = method.privacy, []
-    if privacy.public:
+    if privacy.unprotected:
         return ("epsilon is inf: nothing is protected",)
-    # At delta = 1 / n a mechanism may show one person whole and still keep its promise.
+    # At delta = 1 / n a mechanism may reveal one person entirely and still keep its promise.
     if privacy.delta * nodes > 1:
         advice.append(f"delta {rounded_up(privacy.delta)} is not below one over {nodes:,} nodes: choose a smaller one")
     if per_node and per_node[0] > 1:
@@ -151,38 +153,38 @@ def _advice(method: CuratorEstimator, nodes: int, per_node: tuple[float, ...]) -
             f"at {ASSUMED_DEGREE:g} neighbours the noise is {per_node[0]:.1f} times the longest sum: look at the lift "
             "over no-edges before using edges at all, or raise epsilon"
         )
-    if not privacy.nodes:
+    if not privacy.protects_nodes:
         advice.append("edges alone are protected: what is released may show features and labels")
     return tuple(advice)
 
 
-#: What else decides every bit of a noise.
+#: Libraries on which the bits of a noise depend.
 _LIBRARIES = ("dp-accounting", "numpy", "scipy")
 _LARGEST = 1 << 16
 
 
-def remembered(facts: object, epsilon: float, search: Callable[[], Noise]) -> Noise:
-    """Return what `search` finds, from disk where it was found before: searching noise among privacy losses takes
-    longer than the rest of a plan.
+def cached_noise(facts: object, epsilon: float, search: Callable[[], Noise]) -> Noise:
+    """Return the noise that `search` finds, from a cache on disk if it is there: the search takes longer than the rest
+    of a plan.
 
-    Only plans read what is remembered. A training searches its noise itself, so a file that somebody has altered can
-    mislead a plan and nothing else. A file holds noise and a digest of it and of all that it follows from: settings,
-    public facts, versions and our own source. Whatever is not as it was written is searched again, and written over.
+    Only plans read the cache. A training searches its noise itself, so an altered file can mislead a plan and nothing
+    else. A file holds noise and a digest of it and of everything that it follows from: settings, public facts, versions
+    and our own source. A file that does not match is searched again and overwritten.
 
     Args:
-        facts: all that the noise follows from; `repr` tells any two of them apart.
-        search: looks for it. What it raises is not remembered.
+        facts: everything that the noise follows from, distinguishable by `repr`.
+        search: finds it; its errors are not cached.
     """
     libraries = [(name, version(name)) for name in _LIBRARIES]
     files = sorted(Path(graphveil.__file__).parent.rglob("*.py"))
-    source = _digest(repr([(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]))
+    source = _digest(repr([(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]))
     key = f"{facts!r} {graphveil.__version__} {platform.python_version()} {libraries} {source}"
     try:
-        place = user_cache() / "plans" / f"{_digest(key)}.json"
+        file = user_cache() / "plans" / f"{_digest(key)}.json"
     except InputError:  # a user without a home
         return search()
     with suppress(OSError, ValueError, TypeError, KeyError):
-        stored = read_json(place, largest=_LARGEST)
+        stored = read_json(file, largest=_LARGEST)
         record = stored["noise"]
         if stored["digest"] == _digest(key, record):
             changed = record["changed"] and ChangedSamples(**record["changed"])
@@ -190,11 +192,11 @@ def remembered(facts: object, epsilon: float, search: Callable[[], Noise]) -> No
             if noise.epsilon <= epsilon:
                 return noise
     noise = search()
-    # A disk that takes nothing costs the next plan its time.
+    # On a full disk the next plan searches again.
     with suppress(OSError, WriteError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        record = json.loads(json.dumps(asdict(noise)))  # as it will be read
-        write_text(place, json.dumps({"noise": record, "digest": _digest(key, record)}))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        record = json.loads(json.dumps(asdict(noise)))  # in the form that is read back
+        write_text(file, json.dumps({"noise": record, "digest": _digest(key, record)}))
     return noise
 
 

@@ -1,16 +1,16 @@
-"""ProGAP: noisy sums in stages, each of rows that were learned anew on the sums before.
+"""ProGAP: noisy sums in stages, each of rows learned anew on the sums before.
 
-    stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j two layers over X_j; earlier layers go on training
-                h_0 one layer over the features, from stage 1 on over E, the mean corner that stage 0 expects, of a
-                training node as it is learned from others, see GAP
+    stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j two layers over X_j; earlier layers train on
+                h_0 one layer over the features, from stage 1 on over E, the mean corner that stage 0 expects; for a
+                training node as learned from other nodes, see GAP
     hop i + 1   X_{i+1} = A^T R_i + N(0, sigma^2)                               the one place that reads edges
                 R_i = unit( h_i | corner of a public label, or the mean corner that stage i expects ), see GAP
     prediction  stage K over E and the noisy sums X_1..X_K, or its pool with the stages before, see
                 `methods.curator.pooled`
 
-Its K sums cost what GAP's K sums cost. As published, and where nodes are protected, E is the features; there every
-stage trains by private gradient descent and is charged. Source: Sajadmanesh, Gatica-Perez, "ProGAP: Progressive Graph
-Neural Networks with Differential Privacy Guarantees", WSDM 2024, arXiv 2304.08928.
+Its K sums cost what GAP's K sums cost. As published, and where nodes are protected, E is the features; where nodes are
+protected every stage trains by private gradient descent and is charged. Source: Sajadmanesh, Gatica-Perez, "ProGAP:
+Progressive Graph Neural Networks with Differential Privacy Guarantees", WSDM 2024, arXiv 2304.08928.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from graphveil import models
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.pooled import UNPOOLED, settled
-from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings, sums_by
-from graphveil.methods.curator.stages.encoder import expected_corners, sent, stage_for
+from graphveil.methods.curator.pooled import UNPOOLED, with_pooling_defaults
+from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings, default_hops
+from graphveil.methods.curator.stages.encoder import expected_corners, message_rows, stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Expect, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
@@ -41,55 +41,57 @@ class ProgapRecipe(Recipe):
     kind: str = "progap"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        return [stage_for(settings, schema, widths, batch_norm=batch_norm) for widths in _read(settings, schema)]
+        return [
+            stage_for(settings, schema, widths, batch_norm=batch_norm) for widths in _stage_widths(settings, schema)
+        ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        return [stage_size(widths, settings.hidden, len(schema.classes)) for widths in _read(settings, schema)]
+        return [stage_size(widths, settings.hidden, len(schema.classes)) for widths in _stage_widths(settings, schema)]
 
     def layers(self, hops: int) -> list[int]:
-        """One over features, two over each sum."""
+        """Return the layers of each stage: one over features, two over each sum."""
         return [1 + 2 * stage for stage in range(hops + 1)]
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
-        """A stage goes on from the layers of the one before it that read the same."""
-        own, earlier = (cast(models.Stage, networks[number]) for number in (which, which - 1))
-        if which and own.widths[0] == earlier.widths[0]:
-            own.go_on(earlier)
+        """Copy the layers of the stage before that read the same parts."""
+        stage, earlier = (cast(models.Stage, networks[number]) for number in (which, which - 1))
+        if which and stage.widths[0] == earlier.widths[0]:
+            stage.go_on(earlier)
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
-        return cast(ProgapSettings, settings).summed(schema)
+        return cast(ProgapSettings, settings).summed_columns(schema)
 
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
-        read: list[Sequence[FeatureBlock]] = [[features], *(parts[:stage] for stage in range(2, len(networks) + 1))]
-        return [logits_of(network, each) for network, each in zip(networks, read, strict=True)]
+        parts_of: list[Sequence[FeatureBlock]] = [[features], *(parts[:stage] for stage in range(2, len(networks) + 1))]
+        return [logits_of(network, stage_parts) for network, stage_parts in zip(networks, parts_of, strict=True)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Train all stages but the last, with a sum after each, and return E, or the features, and X_1..X_K."""
-        own, parts = cast(ProgapSettings, settings), cast("list[FeatureBlock]", [inputs.features])
+        """Train all stages but the last, with a sum after each, and return E (or the features) and X_1..X_K."""
+        progap, parts = cast(ProgapSettings, settings), cast("list[FeatureBlock]", [inputs.features])
         for number in range(settings.hops):
             stage = cast(models.Stage, networks[number])
             yield Train(number, parts)
             with torch.no_grad():
-                # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
-                # what the first does.
+                # From features, labels and earlier noisy sums: no edge is read here, so the next sum costs what the
+                # first does.
                 rows = stage.embed(blocks(parts, device=device_of(stage)))
-            rows = sent(own, stage, parts, rows, inputs.labels)
-            if number == 0 and own.rows == "labelled":
+            rows = message_rows(progap, stage, parts, rows, inputs.labels)
+            if number == 0 and progap.rows == "labelled":
                 parts = [expected_corners((yield Expect(0, parts)))]
-            # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
+            # The recipe only requests the sum: `carry_out` adds noise and pays, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))
         return parts
 
 
-def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
-    """Return the widths of what each stage reads: the features, or classes that the first stage makes of them, and a
+def _stage_widths(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
+    """Return the widths of the parts of each stage: the features, or the classes that the first stage expects, and one
     noisy sum more than the stage before.
     """
-    own = cast(ProgapSettings, settings)
-    first, summed = own.first_part(schema, schema.dimension), own.summed(schema)
+    progap = cast(ProgapSettings, settings)
+    first, summed = progap.own_columns(schema, schema.dimension), progap.summed_columns(schema)
     return [[schema.dimension], *([first, *[summed] * stage] for stage in range(1, settings.hops + 1))]
 
 
@@ -110,11 +112,11 @@ class ProGAP(StagedEstimator):
     recipe: ClassVar[Recipe] = ProgapRecipe()
     settings_type = ProgapSettings
     derived = ("hops", "pooling", "rows", "least_steps")
-    unsaid: ClassVar[Mapping[str, Any]] = UNPOOLED
+    old_file_defaults: ClassVar[Mapping[str, Any]] = UNPOOLED
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[PooledOptions]) -> None:
         require_budget("epsilon", epsilon, "no privacy")  # before settings are chosen by it
         if settings.get("hops") is None:
             # At epsilon 45 a third sum gains 5.3 points on Caltech36 and 0.5 in the mean of ten graphs, at 16 nothing.
-            settings["hops"] = sums_by(epsilon, unit, under_noise=2, without=3)
-        super().__init__(epsilon=epsilon, unit=unit, **settled(settings, unit))
+            settings["hops"] = default_hops(epsilon, unit, under_noise=2, little_noise=3)
+        super().__init__(epsilon=epsilon, unit=unit, **with_pooling_defaults(settings, unit))

@@ -1,4 +1,4 @@
-"""How a curator's methods are trained; checked without torch."""
+"""The settings with which a curator's methods train; checked without torch."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from graphveil.privacy import ChangedSamples, Descent, RepeatAndSelect
     from graphveil.training.full_batch import FullBatch
 
-#: What one sum of classes gets of the budget beside a perceptron and a small head: under much noise, and at most.
+#: The share of one sum of classes in a budget with a perceptron and a small head: under much noise, and at most.
 LEAST_FOR_VOTES, MOST_FOR_VOTES = 0.05, 0.7
-#: Of private training by default.  Ten passes over a few hundred people are 15 steps, of which none is worth its noise.
+#: Passes of private training by default; over a few hundred people they are 15 steps, too few under noise.
 _PASSES = 10
 #: Below this epsilon a private step is mostly noise.
 _MUCH_NOISE = 3.0
-#: From this epsilon on private training fits its people nearly as closely as training without noise.
+#: From this epsilon on private training fits its nodes nearly as closely as training without noise.
 LITTLE_NOISE = 20.0
-#: Up to this epsilon a second sum does not pay; from this one of a relationship on a third one does.
+#: Up to the first epsilon a second sum does not pay; from the second one (of a relationship) on, a third sum does.
 _SECOND_SUM, _THIRD_SUM = 2.0, 32.0
-#: Columns of features from which on networks have dropout (15 graphs: it costs on 50 and 64, and pays from 500 on).
+#: Columns of features from which on networks have dropout, and its rate (15 graphs: it costs at 50 and 64 columns,
+#: and pays from 500 on).
 _WIDE, WIDE_DROPOUT = 500, 0.5
 
-
-#: Whether the networks of a method are pooled, and what rows say that it sums.
+#: Whether the networks of a method are pooled, and the content of the rows that it sums.
 POOLINGS, ROWS = ("stages", "none"), ("labelled", "published")
 
 
 class CuratorOptions(TypedDict, total=False):
-    """`CuratorSettings` as keywords; hops and least_steps may be None, which leaves them to the budget."""
+    """`CuratorSettings` as keywords; hops and least_steps that are None follow from the budget."""
 
     hops: int | None
     hidden: int
@@ -59,7 +59,7 @@ class CuratorOptions(TypedDict, total=False):
 
 
 class StagedOptions(CuratorOptions, total=False):
-    """Keywords of every method on noisy sums, but for its budget and unit."""
+    """Keywords of every method on noisy sums, without its budget and unit."""
 
     delta: float
     degree_bound: int | None
@@ -115,11 +115,11 @@ class SumsOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class CuratorSettings:
-    """Everything about training that a guarantee's noise is computed for; all public.
+    """The settings of training, from which its noise follows; all public.
 
     Attributes:
         dropout: of networks that are trained without noise; None: `dropout_of` the features.
-        weights, sharpness: of messages, see `aggregation.weights`; bits: of the rows' grid; None chooses by the noise.
+        weights, sharpness: of messages, see `aggregation.weights`; bits: of the rows' grid; None: by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
             of the weights "attention"); passes None: 10, or as many more as a small graph needs for `least_steps`.
         least_steps: where neither passes nor steps is set; methods take those of `least_steps` at their epsilon.
@@ -153,8 +153,8 @@ class CuratorSettings:
         require_device(self.device)
 
     def dropout_of(self, schema: GraphSchema, *, batch_norm: bool) -> float:
-        """Return the rate for features with these columns: few people learn many columns by heart, and few not. A
-        network without batch norm, which is trained behind noise, has none.
+        """Return the rate: many columns overfit, few do not. A network without batch norm trains behind noise and has
+        no dropout.
         """
         if not batch_norm:
             return 0.0
@@ -176,7 +176,7 @@ class CuratorSettings:
         return Descent(steps=steps, rate=rate, name=name)
 
     def changing(self, name: str, people: int, samples: int) -> ChangedSamples:
-        """Return the same training where the unit is no node but changes so many nodes' gradients."""
+        """Return the training for a unit of edges, which changes the gradients of so many nodes."""
         from graphveil.privacy import ChangedSamples
 
         steps, rate = self._sampling(people)
@@ -184,57 +184,57 @@ class CuratorSettings:
 
     def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
-        # Of the declared number of training nodes: a rate that followed a private count would itself tell it.
+        # From the declared number of training nodes: a rate that followed a private count would reveal it.
         least = 1 if self.passes else self.least_steps
         return self.steps or max(math.ceil((self.passes or _PASSES) / rate), least), rate
 
 
 def least_steps(epsilon: float) -> int:
-    """Return how many private steps are taken at least: under much noise the mean of more of them is worth its price.
-    Chosen on Caltech36, Johns Hopkins55, Cora, Reed98 by gender and Twitch ES at epsilon 2, 8 and 50.
+    """Return the least number of private steps: under much noise the mean of more steps is worth its price. Chosen on
+    Caltech36, Johns Hopkins55, Cora, Reed98 by gender and Twitch ES at epsilon 2, 8 and 50.
     """
     return 200 if epsilon < _MUCH_NOISE else 100
 
 
 def with_least_steps(options: dict[str, Any], epsilon: float) -> dict[str, Any]:
-    """Return settings with the least number of private steps at a budget, unless they set one."""
+    """Return options with the least number of private steps at a budget, unless they set it."""
     return options if options.get("least_steps") is not None else {**options, "least_steps": least_steps(epsilon)}
 
 
-def sums_by(epsilon: float, unit: str | None, *, under_noise: int, without: int) -> int:
-    """Return how many noisy sums there are by default, by the budget alone: 2, `under_noise` up to epsilon 2, where a
-    second one takes more from the first than it brings, and `without` from 32 on for a relationship, where a third one
-    is worth its noise.
+def default_hops(epsilon: float, unit: str | None, *, under_noise: int, little_noise: int) -> int:
+    """Return the default number of noisy sums, by the budget alone: 2; `under_noise` up to epsilon 2, where a second
+    one costs the first more than it brings; `little_noise` from 32 on for a relationship, where a third one is worth
+    its noise.
     """
     if epsilon <= _SECOND_SUM:
         return under_noise
-    return without if epsilon >= _THIRD_SUM and unit in (None, "edge", "directed-edge") else 2
+    return little_noise if epsilon >= _THIRD_SUM and unit in (None, "edge", "directed-edge") else 2
 
 
 def share_of_votes(epsilon: float) -> float:
-    """Return the part of a budget that one sum of classes gets: epsilon / 16, and under much noise next to nothing.
-    There votes say little: with 1/8 of epsilon 2 Cora and Cora-ML lost 0.5 and 1.0 to a perceptron alone, and Johns
+    """Return the share of one sum of classes in the budget: epsilon / 16, and under much noise next to nothing. There
+    votes carry little: with 1/8 of epsilon 2 Cora and Cora-ML lost 0.5 and 1.0 to a perceptron alone, and Johns
     Hopkins55 gained nothing (chosen on these and Caltech36).
     """
     return min(MOST_FOR_VOTES, epsilon / 16) if epsilon >= _MUCH_NOISE else LEAST_FOR_VOTES
 
 
 def passes_of_votes(epsilon: float) -> int | None:
-    """Return the passes of private training beside a vote, None: as elsewhere. Where noise is little, more steps than
-    these learn by heart whom neighbours would have told (Caltech36 and Reed98 by gender +3.6, Cora -1.0 at epsilon 50).
+    """Return the passes of private training beside a vote, None: the default. With little noise, more steps than these
+    overfit classes that neighbours would show (Caltech36 and Reed98 by gender +3.6, Cora -1.0 at epsilon 50).
     """
     return 40 if epsilon >= LITTLE_NOISE else None
 
 
 def trains_head(epsilon: float) -> bool:
-    """Return whether a small head over two opinions is trained: under much noise it is better as it begins."""
+    """Return whether a small head over two opinions is trained: under much noise its initial weights are better."""
     return epsilon >= _MUCH_NOISE
 
 
 def keeps_later_mean(epsilon: float, dimension: int) -> bool:
-    """Return whether a private perceptron's weights are the mean over the later half of its steps. Where noise is
-    little, its last steps learn many columns by heart; with few columns they only learn (Caltech36, Johns Hopkins55,
-    Cora, Reed98 by gender and the digits at epsilon 50, the first four at 8, where Cora lost).
+    """Return whether a private perceptron's weights are the mean over the later half of its steps. With little noise
+    its last steps overfit many columns, but not few (Caltech36, Johns Hopkins55, Cora, Reed98 by gender and the digits
+    at epsilon 50, the first four at 8, where Cora lost).
     """
     return epsilon >= LITTLE_NOISE and dimension >= _WIDE
 
@@ -244,11 +244,11 @@ class PooledSettings(CuratorSettings):
     """Settings of a method whose prediction may be a pool of its networks.
 
     Attributes:
-        pooling: "stages" pools them with an encoder of features where validation labels are surely likelier so, see
+        pooling: "stages" pools them with an encoder of features if validation labels are surely likelier so, see
             `methods.curator.pooled`; "none" leaves the last network's prediction as it is.
-        rows: "labelled": a row that is summed says a training node's class beside what was learned of features, see
-            `stages.encoder.sent`, and of a node itself is read what features lead to expect, see
-            `stages.training.unseen_shares`; "published": neither.
+        rows: "labelled": a row that is summed holds a training node's class beside what was learned from features, see
+            `stages.encoder.message_rows`, and the classifier reads the classes that a node's features lead to expect,
+            see `stages.training.unseen_shares`; "published": neither.
     """
 
     pooling: str = "stages"
@@ -264,12 +264,12 @@ class PooledSettings(CuratorSettings):
                 allowed="rows=published",
             )
 
-    def summed(self, schema: GraphSchema) -> int:
+    def summed_columns(self, schema: GraphSchema) -> int:
         """Return the columns of a row that is summed."""
         return self.hidden + (len(schema.classes) if self.rows == "labelled" else 0)
 
-    def first_part(self, schema: GraphSchema, published: int) -> int:
-        """Return the columns that are read of a node itself beside sums: so many, or the classes that are expected."""
+    def own_columns(self, schema: GraphSchema, published: int) -> int:
+        """Return the columns of a node's own part beside sums: `published`, or the classes where rows are labelled."""
         return len(schema.classes) if self.rows == "labelled" else published
 
 
@@ -331,7 +331,7 @@ class CaribouSettings(CuratorSettings):
 
 @dataclass(frozen=True)
 class SumsSettings:
-    """How the network is trained; nothing here touches the guarantee."""
+    """The settings of the network's training, none of which affects the guarantee."""
 
     hidden: int = 64
     dropout: float = 0.5

@@ -159,12 +159,12 @@ def paid_sentence(spends: Sequence[Spend]) -> str:
 
 
 def _cost_of_query(privacy: CuratorPrivacy) -> str:
-    if privacy.public:
+    if privacy.unprotected:
         return "nothing is protected (epsilon = inf)"
     # A published file cannot identify the graph, since that would confirm a guess of it.
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
     cached += " (with public/ alone, one without ids is taken for it by name and size)"
-    if privacy.nodes:
+    if privacy.protects_nodes:
         cached = f"{EYES}; also the edges of the run's graph are read again"
     if not privacy.queries:
         return f"{cached}; the run has no budget for another graph (queries = 0)"

@@ -28,8 +28,8 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.rivals.dpdgc import MOST_NODES
 from graphveil.methods.curator.settings import CaribouOptions, CaribouSettings, CuratorSettings
 from graphveil.methods.curator.stages.encoder import (
-    encoded,
     encoder_and_classifier,
+    encoder_rows,
     require_one_edge,
     require_undirected,
 )
@@ -44,7 +44,7 @@ CHAIN: Final = "chain"
 
 @dataclass(frozen=True)
 class CaribouRecipe(Recipe):
-    """An encoder, a chain that is asked for as one sum is, and a classifier over the rows before and after it."""
+    """An encoder, a chain that is requested like a sum, and a classifier over the rows before and after it."""
 
     kind: str = "caribou"
 
@@ -52,9 +52,9 @@ class CaribouRecipe(Recipe):
         return encoder_and_classifier(settings, schema, [settings.hidden] * 2, batch_norm=batch_norm)
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Train the encoder, ask for the last state of the chain, and return it beside what it started from."""
+        """Train the encoder, request the last state of the chain, and return it beside the first rows."""
         yield Train(0, [inputs.features])
-        rows = encoded(networks[0], inputs.features)
+        rows = encoder_rows(networks[0], inputs.features)
         return [rows, cast(torch.Tensor, (yield AddUp(rows, 1)))]
 
 
@@ -85,18 +85,16 @@ class Caribou(StagedEstimator):
 
     @property
     def chain(self) -> ContractiveChain:
-        """What is public of the chain."""
-        own = self.settings
-        return ContractiveChain(
-            hops=own.hops, contraction=own.contraction, share=own.share, residual=own.residual, floor=own.floor
-        )
+        """The chain with its public parameters."""
+        names = ("hops", "contraction", "share", "residual", "floor")
+        return ContractiveChain(**{name: getattr(self.settings, name) for name in names})
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         require_undirected(self.kind, schema)
         hops = self.settings.hops
-        if self.privacy.public:
+        if self.privacy.unprotected:
             return Noise((0.0,) * hops)
-        # One release for one edge: what `ChangedSamples` prices is a move by two in noise of the multiplier.
+        # One release for one edge: `ChangedSamples` prices a change by two in noise of the multiplier.
         once = ChangedSamples(steps=1, rate=1.0, samples=1, name=CHAIN)
         # Each number is drawn from a table and placed in its cell: two roundings.
         numbers = 2 * self.settings.hidden * hops * MOST_NODES
@@ -105,23 +103,22 @@ class Caribou(StagedEstimator):
         return Noise((sigma,) * hops, {}, calibrated.epsilon, calibrated.delta)
 
     def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
-        """The chain's grid follows its noise."""
+        """Do nothing: the chain's grid follows from its noise."""
 
-    def _weighing(self) -> dict[str, float | int | str]:
-        own = self.settings
+    def _ledger_facts(self) -> dict[str, float | int | str]:
         return {
             "states": "the last alone is released",
-            **{name: getattr(own, name) for name in ("contraction", "share", "residual", "floor")},
+            **{name: getattr(self.settings, name) for name in ("contraction", "share", "residual", "floor")},
         }
 
-    def _sums(self, read: EdgeReading) -> Sum:
-        """Return the chain's last state: whoever calls it reads edges, behind noise."""
-        people = read.people
+    def _sums(self, reading: EdgeReading) -> Sum:
+        """Return what runs the chain to its last state, and so reads edges, behind noise."""
+        people = reading.people
         if people is None or people.nodes > MOST_NODES:
             raise InputError("the chain runs on the nodes of the training", allowed=f"at most {MOST_NODES} nodes")
 
         def add(stage: AddUp) -> Tensor:
-            rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
-            return self.chain.released(rows, stage.rows, read.noise.sigmas[0], read.randomness)
+            rows = receiver_rows(reading.graph, self.privacy, self.settings, stage.rows)
+            return self.chain.released(rows, stage.rows, reading.noise.sigmas[0], reading.randomness)
 
         return add

@@ -2,9 +2,9 @@
 
     topology    W [n, k], rows of length 1, learned on labels of sums over neighbours by private gradient descent
     hop         H = A W + N(0, sigma^2)                both read edges, and are charged together
-    classifier  a perceptron over features and H, which no message mixes: also where neighbours are unlike
+    classifier  a perceptron over features and H, without features of neighbours: also where neighbours are unlike
 
-Nothing is summed of features, so noise covers connections alone. What leaves is H, and only W's training is sampled: an
+Features are not summed, so noise covers connections alone. H is released, and only W's training is sampled: an
 undirected edge changes the gradients of two targets and the sums of two nodes. Where this differs from the authors'
 code: both ends of an edge are charged, in Poisson batches with the exact price of changed samples (they take the
 published curve of replacement without), delta is declared, and rows are at most 1 long in whole numbers. Source: Chien,
@@ -49,7 +49,7 @@ class DpdgcRecipe(Recipe):
         return [stage_for(settings, schema, [schema.dimension, settings.hidden], batch_norm=batch_norm)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Ask for the sum of rows that whoever carries this out learns, and return it beside the features."""
+        """Request the sum of rows, which `_sums` learns, and return it beside the features."""
         hidden = cast(models.Stage, networks[0]).widths[1]
         total = yield AddUp(torch.zeros(int(inputs.features.shape[0]), hidden), 1)
         return [inputs.features, cast(torch.Tensor, total)]
@@ -95,28 +95,28 @@ class DPDGC(StagedEstimator):
             share_hops=self.settings.share_hops,
         )
 
-    def _sums(self, read: EdgeReading) -> Sum:
-        """Return the noisy sum of learned rows: whoever calls it reads edges, to learn and to sum, behind noise."""
-        noise, people = read.noise, read.people
+    def _sums(self, reading: EdgeReading) -> Sum:
+        """Return what learns rows and sums them, and so reads edges twice, behind noise."""
+        noise, people = reading.noise, reading.people
         if people is None:
             raise InputError("rows are learned for the nodes of the training alone", where="predict")
         if people.nodes > MOST_NODES:
             raise InputError(f"{people.nodes} nodes", where="dpdgc", allowed=f"at most {MOST_NODES}")
-        sums: PerturbedSum = self.privacy.sums(read.schema, noise, bits=self.settings.bits)
+        sums: PerturbedSum = self.privacy.sums(reading.schema, noise, bits=self.settings.bits)
 
         def add(stage: AddUp) -> Tensor:
-            rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
+            rows = receiver_rows(reading.graph, self.privacy, self.settings, stage.rows)
             start, head = build_seeded(
                 lambda: (torch.randn(stage.rows.shape), fixed_head(people.classes, stage.rows.shape[1])),
                 self.settings.seed,
             )
             schedule = private_schedule(self.settings, len(people.train), noise.multipliers.get(TOPOLOGY))
-            samples, protect = entries_of(self.privacy.unit_for(read.schema)), not self.privacy.public
+            samples, protect = entries_of(self.privacy.unit_for(reading.schema)), not self.privacy.unprotected
             descent = TopologyDescent(
                 start, head, rows, people.train, people.labels[people.train], schedule, samples=samples, protect=protect
             )
-            # Rows of a private training may be summed once: the sum is the other part of what was paid for.
-            descent.run(randomness=read.randomness, progress=read.progress)
-            return sums.perturb(rows, descent.finish(), stage.hop, read.randomness, engine=read.engine)
+            # Learned rows may be summed once: the price covers one training and one sum.
+            descent.run(randomness=reading.randomness, progress=reading.progress)
+            return sums.perturb(rows, descent.finish(), stage.hop, reading.randomness, engine=reading.engine)
 
         return add

@@ -25,7 +25,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.settings import CuratorSettings, EclipseSettings, StagedOptions
-from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
+from graphveil.methods.curator.stages.encoder import encoder_and_classifier, encoder_rows
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.runtime.late import Tensor, nn, torch
@@ -36,7 +36,7 @@ STEPS: Final = 2
 
 @dataclass(frozen=True)
 class EclipseRecipe(Recipe):
-    """An encoder, K noisy products that find a basis, and a classifier over the encoder's rows spread on low rank."""
+    """An encoder, K noisy products that find a basis, and a classifier over the encoder's rows spread by low rank."""
 
     kind: str = "eclipse"
 
@@ -46,10 +46,10 @@ class EclipseRecipe(Recipe):
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the encoder, find a basis in K products, and return X, unit(B X) and unit(B B X)."""
         yield Train(0, [inputs.features])
-        rows = [encoded(networks[0], inputs.features)]
-        # A fixed seed: the first basis is public, and knows nothing of features either, as singular vectors do not.
-        drawn = torch.Generator().manual_seed(0)
-        basis = unit_rows(torch.randn(rows[0].shape, generator=drawn))
+        rows = [encoder_rows(networks[0], inputs.features)]
+        # A fixed seed: the first basis is public, and independent of features, as singular vectors are.
+        generator = torch.Generator().manual_seed(0)
+        basis = unit_rows(torch.randn(rows[0].shape, generator=generator))
         product = cast(torch.Tensor, (yield AddUp(basis, 1)))
         for hop in range(2, settings.hops + 1):
             basis = unit_rows(torch.linalg.qr(product.double()).Q).float()
@@ -63,10 +63,10 @@ def spread(product: Tensor, basis: Tensor, x: Tensor) -> Tensor:
     """Return B x, float32 [n, c], of the low-rank graph B = product pinv(basis), which is never built.
 
     Args:
-        product, basis, x: [n, r], what the graph made of the basis, behind noise; [n, r], of full rank; [n, c].
+        product, basis, x: [n, r], the noisy product of the graph and the basis; [n, r], of full rank; [n, c].
     """
-    inside: Tensor = torch.linalg.lstsq(basis.double(), x.double()).solution
-    return (product.double() @ inside).float()
+    coefficients: Tensor = torch.linalg.lstsq(basis.double(), x.double()).solution
+    return (product.double() @ coefficients).float()
 
 
 class Eclipse(StagedEstimator):
@@ -88,7 +88,7 @@ class Eclipse(StagedEstimator):
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
         options: dict[str, Any] = {**settings}
         super().__init__(epsilon=epsilon, unit=unit, **options)
-        if self.privacy.nodes:
+        if self.privacy.protects_nodes:
             raise InputError(
                 "unit 'node' does not apply to eclipse: it reads a node's own features beside its basis",
                 allowed="edge, directed-edge, k-edges",

@@ -7,9 +7,9 @@
 
 Head and hop both read edges and are charged together, as one stack of normal releases. The published method charges the
 head alone and predicts with each node's own edges as they are: its epsilon is of the weights, not of the predictions,
-which tell who is connected to whom. Here everything that leaves is covered, so predictions read a noisy sum. How the
-head is priced, and what of the published proof stands: `training.convolved`. Unit "edge" of undirected graphs: the
-bound on R leans on every edge being there in both directions.
+which reveal who is connected to whom. Here the price covers everything that is released, so predictions read a noisy
+sum. For the price of the head, and the part of the published proof that holds, see `training.convolved`. Unit "edge" of
+undirected graphs: the bound on R assumes every edge in both directions.
 Source: Wei, Zhu, Xiao, Bao, Yang, Cai, Ooi, "GCON: Differentially Private Graph Convolutional Network via Objective
 Perturbation", ICDE 2025, arXiv 2407.05034.
 """
@@ -28,8 +28,8 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, GconOptions, GconSettings
 from graphveil.methods.curator.stages.encoder import (
-    encoded,
     encoder_and_classifier,
+    encoder_rows,
     require_one_edge,
     require_undirected,
 )
@@ -41,13 +41,13 @@ from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.training.convolved import ConvolvedRegression
 
 HEAD: Final = "head"
-#: The part of the budget for the sum, unless said: the head needs little noise.
+#: The default share of the budget for the sum: the head needs little noise.
 SHARE: Final = 0.8
 
 
 @dataclass(frozen=True)
 class GconRecipe(Recipe):
-    """An encoder, a head that is asked for as a sum is, one noisy sum of its scores, and a classifier over all."""
+    """An encoder, a head that is requested like a sum, one noisy sum of its scores, and a classifier over all."""
 
     kind: str = "gcon"
 
@@ -56,9 +56,9 @@ class GconRecipe(Recipe):
         return encoder_and_classifier(settings, schema, [settings.hidden, classes, classes], batch_norm=batch_norm)
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Train the encoder, ask for the head's scores of its rows (1) and for their noisy sum (2)."""
+        """Train the encoder, request the head's scores of its rows (1) and their noisy sum (2)."""
         yield Train(0, [inputs.features])
-        rows = encoded(networks[0], inputs.features)
+        rows = encoder_rows(networks[0], inputs.features)
         scores = cast(torch.Tensor, (yield AddUp(rows, 1)))
         total = cast(torch.Tensor, (yield AddUp(scores, 2)))
         return [rows, unit_rows(scores), unit_rows(total)]
@@ -105,35 +105,34 @@ class GCON(StagedEstimator):
             trained={HEAD: (once, weights)},
             share_hops=self.settings.share_hops or SHARE,
         )
-        # Said as what it is, one noisy release of weights, and not as a training on edges in steps.
+        # One noisy release of weights, not a training on edges in steps.
         return replace(calibrated, changed=None)
 
-    def _weighing(self) -> dict[str, float | int | str]:
+    def _ledger_facts(self) -> dict[str, float | int | str]:
         return {"restart": self.settings.restart, "depth": self.settings.hops, "penalty": self.settings.penalty}
 
-    def _sums(self, read: EdgeReading) -> Sum:
-        """Return the head's scores, then the noisy sums: whoever calls it reads edges, behind noise."""
-        noise, people = read.noise, read.people
+    def _sums(self, reading: EdgeReading) -> Sum:
+        """Return what gives the head's scores, then their noisy sums, and so reads edges, behind noise."""
+        noise, people = reading.noise, reading.people
         if people is None:
             raise InputError("the head is trained for the nodes of the training alone", where="predict")
-        sums: PerturbedSum = self.privacy.sums(read.schema, noise, bits=self.settings.bits)
+        sums: PerturbedSum = self.privacy.sums(reading.schema, noise, bits=self.settings.bits)
 
         def add(stage: AddUp) -> Tensor:
-            rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
+            rows = receiver_rows(reading.graph, self.privacy, self.settings, stage.rows)
             if stage.hop == 2:
-                return sums.perturb(rows, stage.rows, 1, read.randomness, engine=read.engine)
-            own = self.settings
+                return sums.perturb(rows, stage.rows, 1, reading.randomness, engine=reading.engine)
             convex = ConvolvedRegression(
-                restart=own.restart,
-                depth=own.hops,
-                penalty=own.penalty,
+                restart=self.settings.restart,
+                depth=self.settings.hops,
+                penalty=self.settings.penalty,
                 people=len(people.train),
                 columns=stage.rows.shape[1],
                 classes=people.classes,
             )
-            # Z reads all edges and stays here: what leaves are weights, whose move the public numbers above bound.
+            # Z reads all edges and stays here: the weights are released, whose change the public numbers above bound.
             z = convex.convolved(rows, stage.rows)
             head = convex.minimum(z[people.train], people.labels[people.train])
-            return stage.rows @ convex.released(head, noise.multipliers.get(HEAD, 0.0), read.randomness)
+            return stage.rows @ convex.released(head, noise.multipliers.get(HEAD, 0.0), reading.randomness)
 
         return add

@@ -24,7 +24,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.settings import CuratorSettings, StagedOptions, sums_by
+from graphveil.methods.curator.settings import CuratorSettings, StagedOptions, default_hops
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
@@ -50,19 +50,19 @@ class LpgnetRecipe(Recipe):
         ]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
-        """The columns that a guess moves."""
+        """Return the number of columns that a guess changes."""
         return 1
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train, guess, count K times, and return the scores and counts that the last network reads."""
-        read: list[FeatureBlock] = [inputs.features]
+        parts: list[FeatureBlock] = [inputs.features]
         for hop in range(settings.hops):
-            yield Train(hop, read)
-            scores = logits_of(networks[hop], read)
+            yield Train(hop, parts)
+            scores = logits_of(networks[hop], parts)
             # Guesses come from features, public labels and earlier noisy counts: a count costs what the first one does.
             counts = yield AddUp(torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1]).float(), hop + 1)
-            read = [*(read if hop else []), scores, torch.asinh(cast(torch.Tensor, counts))]
-        return read
+            parts = [*(parts if hop else []), scores, torch.asinh(cast(torch.Tensor, counts))]
+        return parts
 
 
 class LPGNet(StagedEstimator):
@@ -85,10 +85,10 @@ class LPGNet(StagedEstimator):
         require_budget("epsilon", epsilon, "no privacy")  # before settings are chosen by it
         if settings.get("hops") is None:
             # In the mean of five graphs one count gains 0.5 points at epsilon 1, and three gain 1.3 at 45.
-            settings["hops"] = sums_by(epsilon, unit, under_noise=1, without=3)
+            settings["hops"] = default_hops(epsilon, unit, under_noise=1, little_noise=3)
         options: dict[str, Any] = {**settings}
         super().__init__(epsilon=epsilon, unit=unit, **options)
-        if self.privacy.nodes:
+        if self.privacy.protects_nodes:
             raise InputError(
                 "unit 'node' does not apply to lpgnet: guesses read a node's own features",
                 allowed="edge, directed-edge, k-edges",
@@ -99,26 +99,26 @@ class LPGNet(StagedEstimator):
 
     def _relationship_once(self) -> float | None:
         schema = self.result.schema
-        return self.privacy.relationship_by_counts(schema, self._counted(schema))
+        return self.privacy.relationship_by_counts(schema, self._counted_sum(schema))
 
-    def _counted(self, schema: GraphSchema) -> CountedSum:
-        return self.privacy.counted(schema, hops=self.settings.hops)
+    def _counted_sum(self, schema: GraphSchema) -> CountedSum:
+        return self.privacy.counted_sum(schema, hops=self.settings.hops)
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
-        return self.privacy.noise_of_counts(self._counted(schema))
+        return self.privacy.noise_of_counts(self._counted_sum(schema))
 
     def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
-        """Counts have no grid."""
+        """Do nothing: counts have no grid."""
 
-    def _weighing(self) -> dict[str, float | int | str]:
+    def _ledger_facts(self) -> dict[str, float | int | str]:
         return {"noise_law": "two-sided geometric"}
 
-    def _sums(self, read: EdgeReading) -> Sum:
-        """Return the noisy counts over the neighbours in a graph: whoever calls them reads its edges, behind noise."""
-        counted = self._counted(read.schema)
+    def _sums(self, reading: EdgeReading) -> Sum:
+        """Return what counts neighbours in a graph, and so reads its edges, behind noise."""
+        counted_sum = self._counted_sum(reading.schema)
 
         def add(stage: AddUp) -> Tensor:
-            rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
-            return counted.perturb(rows, stage.rows, read.randomness, engine=read.engine)
+            rows = receiver_rows(reading.graph, self.privacy, self.settings, stage.rows)
+            return counted_sum.perturb(rows, stage.rows, reading.randomness, engine=reading.engine)
 
         return add

@@ -1,6 +1,6 @@
-"""What methods on noisy sums share: an encoder trained on features and labels alone, and the graphs that they refuse.
+"""What methods on noisy sums share: an encoder trained on features and labels alone, and refusals of graphs.
 
-X = unit rows of the encoder's last layer, [n, hidden]: at most 1 long, which is what a sum of them is priced for
+X = unit rows of the encoder's last layer, [n, hidden]: of length 1 at most, for which sums of them are priced
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
-from graphveil.methods.curator.stages.training import FeatureBlock, device_of, logits_of, of_all
+from graphveil.methods.curator.stages.training import FeatureBlock, apply_by_blocks, device_of, logits_of
 from graphveil.runtime.late import Tensor, nn, torch
 
 
@@ -42,7 +42,7 @@ def stage_for(
 def encoder_and_classifier(
     settings: CuratorSettings, schema: GraphSchema, widths: Sequence[int], *, batch_norm: bool
 ) -> list[nn.Module]:
-    """Return an encoder of features, and a classifier that reads parts of these widths, columns each."""
+    """Return an encoder of features, and a classifier whose input parts have these widths."""
     hidden, classes = settings.hidden, len(schema.classes)
     return [
         encoder_for(settings, schema, batch_norm=batch_norm),
@@ -50,32 +50,33 @@ def encoder_and_classifier(
     ]
 
 
-def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
-    """Return X [n, hidden] of a trained encoder; no gradient is kept."""
-    return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
+def encoder_rows(encoder: nn.Module, features: FeatureBlock) -> Tensor:
+    """Return X [n, hidden] of a trained encoder, without gradients."""
+    return unit_rows(apply_by_blocks(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
 
 
-def sent(
+def message_rows(
     settings: PooledSettings, network: nn.Module, parts: Sequence[FeatureBlock], rows: Tensor, labels: Tensor
 ) -> Tensor:
-    """Return what nodes send into a sum: rows as they were learned, or unit rows [n, k + c] that say as loudly the
-    corner of a public label, else the mean corner that the network expects. A row enters the sums of others alone.
+    """Return the rows that nodes send into a sum: those that were learned, or unit rows [n, k + c] that add, with equal
+    weight, the corner of a public label, else the mean corner that the network expects. A node's own row is not in its
+    sum.
 
     Args:
-        settings, network, parts: the last two are what learned the rows, and what it read.
+        settings, network, parts: the network learned the rows from these input parts.
         rows, labels: [n, k]; int64 [n], -1 where none is public.
     """
     if settings.rows == "published":
         return rows
     logits = logits_of(network, parts)
-    says = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
-    return unit_rows(torch.cat([unit_rows(rows), says.to(rows)], dim=1))
+    class_corners = class_shares(labels, torch.softmax(logits, dim=1)) @ corners(logits.shape[1])
+    return unit_rows(torch.cat([unit_rows(rows), class_corners.to(rows)], dim=1))
 
 
 def expected_corners(shares: Tensor | None) -> Tensor:
-    """Return the mean corner [n, c] of shares of classes [n, c]: what is read of a node itself beside noisy sums."""
-    given = cast(torch.Tensor, shares)
-    return given @ corners(given.shape[1])
+    """Return the mean corner [n, c] of class probabilities [n, c]: the input of a node itself beside noisy sums."""
+    probabilities = cast(torch.Tensor, shares)
+    return probabilities @ corners(probabilities.shape[1])
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
@@ -87,6 +88,6 @@ def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
 
 
 def require_undirected(kind: str, schema: GraphSchema) -> None:
-    """Refuse directed graphs, before anything of them is read."""
+    """Refuse directed graphs."""
     if schema.directed:
         raise InputError(f"{kind} is for undirected graphs", where=schema.name, allowed="edges in both directions")

@@ -1,8 +1,8 @@
 """Predictions for other graphs: the answers so far, and refusals.
 
-A graph with ids is known again by these.  One without is known by what is in it: another one of its name and size may
-be of other people, who get no row of these.  What tells them apart lies in the owner's file beside the model; who has
-the model alone has nothing to tell them apart by.
+A graph with ids is recognised by them, a graph without ids by its content: another one of the same name and size may be
+of other people, who get no row of these.  The hashes that this takes are in the owner's file beside the model; the
+model alone identifies such a graph by name and size.
 """
 
 from __future__ import annotations
@@ -28,46 +28,48 @@ from graphveil.runtime.late import Tensor
 
 
 @dataclass
-class Answers:
-    """What was answered to queries, by name of who was asked about; kept beside a model, for its owner alone.
+class QueryAnswers:
+    """The answers to queries by the name of their graph, stored beside a model for its owner alone.
 
     Attributes:
-        rows: [n, c] each. secret: of the names of graphs without ids; none before the first.
-        own: keyed hash of the features of the training, where edges alone are protected; "": not at hand.
+        rows: [n, c] each. secret: the key in names of graphs without ids; empty before the first.
+        features_hash: keyed hash of the training's features, where edges alone are protected; "": unknown.
     """
 
     rows: dict[str, Tensor] = field(default_factory=dict)
     secret: bytes = b""
-    own: str = ""
+    features_hash: str = ""
 
-    def about(self, graph: Graph) -> Tensor | None:
-        """Return the answer that was given about the people of a graph, None where there was none."""
-        # Nothing of a graph is looked at, unpaid, unless one of its name and size was asked about before.
-        begun = people_key(graph)
-        return self.rows.get(self._name(graph)) if any(name.startswith(begun) for name in self.rows) else None
+    def find(self, graph: Graph) -> Tensor | None:
+        """Return the earlier answer for the people of a graph, or None."""
+        # Nothing of a graph is read, unpaid, unless there is an answer for one of its name and size.
+        key = people_key(graph)
+        return self.rows.get(self._name(graph)) if any(name.startswith(key) for name in self.rows) else None
 
     def add(self, graph: Graph, answer: Tensor) -> Tensor:
-        """Keep an answer, and return it."""
+        """Store an answer, and return it."""
         self._draw_secret()
         self.rows[self._name(graph)] = answer
         return answer
 
-    def save(self, model: Path, kind: str, of: str, features: FeatureBlock | None = None) -> None:
-        """Write them beside a saved model; `of` tells its people from others, and features, where they may be told."""
+    def save(self, model: Path, kind: str, people: str, features: FeatureBlock | None = None) -> None:
+        """Write the answers beside a saved model; `people` identifies the training's people, and so do its features
+        where a file may hold their hash.
+        """
         if features is not None:
             self._draw_secret()
-            self.own = _keyed(features, self.secret)
+            self.features_hash = _keyed_hash(features, self.secret)
         saved = read_answers(model, kind)
-        # Answers of an earlier save are kept: who loads the file must not pay for them again.
-        earlier = saved[1] if saved is not None and saved[0].get("of") == of else {}
-        facts = {"of": of, "secret": self.secret.hex(), "own": self.own}
-        save_answers(model, kind, facts, {**earlier, **self.rows}, facts_alone=bool(self.own))
+        # Answers of an earlier save stay: whoever loads the file must not pay for them again.
+        earlier = saved[1] if saved is not None and saved[0].get("of") == people else {}
+        facts = {"of": people, "secret": self.secret.hex(), "own": self.features_hash}
+        save_answers(model, kind, facts, {**earlier, **self.rows}, facts_alone=bool(self.features_hash))
 
     @classmethod
-    def read(cls, model: Path, kind: str, of: str) -> Answers:
-        """Return those beside a model; none where the model alone was handed on, or the file is another one's."""
+    def read(cls, model: Path, kind: str, people: str) -> QueryAnswers:
+        """Return the answers beside a model; none if the model came without them, or they are of another training."""
         saved = read_answers(model, kind)
-        if saved is None or saved[0]["of"] != of:
+        if saved is None or saved[0]["of"] != people:
             return cls()
         return cls(saved[1], bytes.fromhex(saved[0].get("secret", "")), saved[0].get("own", ""))
 
@@ -77,34 +79,34 @@ class Answers:
     def _name(self, graph: Graph) -> str:
         if node_names(graph) is not None:
             return people_key(graph)
-        # Without labels, which no answer follows from: they may come to be known later. Files of earlier versions have
-        # no secret, and none of their answers is known to be of these people.
+        # Without labels: answers do not depend on them, and they may change later. Files of earlier versions have no
+        # secret, so none of their answers can be matched with these people.
         return f"{people_key(graph)} {fingerprint(graph, self.secret or b'none', ('x', 'edge_index'))}"
 
 
-def is_of(people: str, features: FeatureBlock | None, graph: Graph, answers: Answers) -> bool:
-    """Return whether a graph is of the people of a training; one without ids can be of others, whatever its name.
+def is_training_graph(people: str, features: FeatureBlock | None, graph: Graph, answers: QueryAnswers) -> bool:
+    """Return whether a graph is of the people of a training; without ids it may be of others, whatever its name.
 
     Args:
         people: the training's `people_key`.
-        features: of the training, where they are at hand: without ids, people are known by equal ones.
-        answers: beside a loaded model, where they are not.
+        features: of the training, or None: without ids, equal features identify the people.
+        answers: beside a loaded model, in place of the features.
     """
     if people_key(graph) != people:
         return False
     if node_names(graph) is not None:
         return True
     if features is None:
-        return not answers.own or answers.own == _keyed(read_features(graph), answers.secret)
-    left: Any = as_matrix(features)
-    right: Any = as_matrix(read_features(graph))
-    if left.shape != right.shape or hasattr(left, "nnz") != hasattr(right, "nnz"):
+        return not answers.features_hash or answers.features_hash == _keyed_hash(read_features(graph), answers.secret)
+    trained: Any = as_matrix(features)
+    queried: Any = as_matrix(read_features(graph))
+    if trained.shape != queried.shape or hasattr(trained, "nnz") != hasattr(queried, "nnz"):
         return False
-    return (left != right).nnz == 0 if hasattr(left, "nnz") else bool(np.array_equal(left, right))
+    return (trained != queried).nnz == 0 if hasattr(trained, "nnz") else bool(np.array_equal(trained, queried))
 
 
 def require_queries(method: str, graph: Graph) -> None:
-    """Refuse a query where the method predicts only the nodes of its training."""
+    """Refuse a query of a method that predicts only the nodes of its training."""
     if "queries" not in METHODS[method].options:
         raise InputError(
             f"{method} predicts only the nodes of its training",
@@ -114,7 +116,7 @@ def require_queries(method: str, graph: Graph) -> None:
 
 
 def no_room(method: str, privacy: CuratorPrivacy, graph: Graph) -> BudgetError:
-    """Return the refusal of a query that the budget cannot pay, with the option that makes room and its total."""
+    """Return the refusal of a query that the budget cannot pay, with the option that makes room and the total price."""
     return BudgetError(
         f"to predict another graph reads its edges, which costs {privacy.price_of(0)} each time; "
         f"this run has budget for {privacy.queries} (queries){', used up' if privacy.queries else ''}",
@@ -142,8 +144,8 @@ def no_rows(query: float | None = None) -> InputError:
     )
 
 
-def _keyed(features: FeatureBlock, key: bytes) -> str:
-    """Return a hash of features; whoever lacks the key cannot check a guess of them against it."""
+def _keyed_hash(features: FeatureBlock, key: bytes) -> str:
+    """Return a hash of features; without the key, nobody can check a guess of them against it."""
     matrix: Any = as_matrix(features)
     digest = hashlib.blake2b(str(matrix.shape).encode(), key=key, digest_size=16)
     for part in (matrix.indptr, matrix.indices, matrix.data) if hasattr(matrix, "nnz") else (matrix,):

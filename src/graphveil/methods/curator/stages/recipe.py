@@ -1,10 +1,10 @@
-"""The estimator that the curator's methods share; a `Recipe` says which networks train and where noise comes in.
+"""The estimator that the curator's methods share; its `Recipe` determines the networks and the noisy sums.
 
-    publish        read people and edges, train what comes before the last sum, release the noisy sums   `publish`
+    publish        read nodes and edges, train the networks before the last, release the noisy sums      `publish`
     post-process   train the last network on the sums                                                    `fit_published`
 
 Edges are read by `publish`, and by a query on another graph, through noisy sums; each is a row of the ledger. For unit
-"node" the last training is private too and is part of the publication's price: it can be done once.
+"node" the last training is private too and part of the publication's price: it can be done once.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from graphveil.methods.base.storage import (
 )
 from graphveil.methods.curator.entries import CURATOR_HELP
 from graphveil.methods.curator.nearest import with_nearest
-from graphveil.methods.curator.pooled import Pool, layers_beside, pool_for, scores_of, wide_encoder
+from graphveil.methods.curator.pooled import Pool, extra_layers, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
-from graphveil.methods.curator.stages.queries import Answers, is_of, no_room, no_rows, require_queries
+from graphveil.methods.curator.stages.queries import QueryAnswers, is_training_graph, no_room, no_rows, require_queries
 from graphveil.methods.curator.stages.stages import Expect, NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
@@ -46,11 +46,11 @@ from graphveil.methods.curator.stages.training import (
     FeatureBlock,
     FittedCurator,
     NodeData,
-    Published,
-    brought_back,
+    Publication,
     build_seeded,
     noise_source,
-    placed,
+    on_cpu,
+    on_device,
     progress_of,
     read_features,
     read_people,
@@ -77,7 +77,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships: see `CuratorPrivacy`.
         settings: any field of `CuratorSettings`.
 
-    After fitting: `guarantee`, `ledger`, `history`, `published`, and `pool` where the prediction is one.
+    After fitting: `guarantee`, `ledger`, `history`, `published`, and `pool` if the prediction is one.
     """
 
     kind: ClassVar[str]
@@ -87,7 +87,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
     further_help = CURATOR_HELP
     derived: ClassVar[tuple[str, ...]] = ("least_steps",)
-    unsaid: ClassVar[Mapping[str, Any]] = {"dropout": 0.0}  # by files from before a setting existed
+    old_file_defaults: ClassVar[Mapping[str, Any]] = {"dropout": 0.0}  # settings that older files lack
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self.settings = self.settings_type(**with_least_steps(options, epsilon))
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
-        self.published: Published | None = None
+        self.published: Publication | None = None
         self.pool: Pool | None = None
-        self._answers = Answers()
-        self._unfinished: Published | None = None
+        self._answers = QueryAnswers()
+        self._unfinished: Publication | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training, from public facts alone. Raises InputError where none can be had, naming a
-        setting and the nearest value that is taken.
+        """Return the noise of a training, from public facts alone. Raises InputError where there is none, naming a
+        setting and the nearest value that is possible.
         """
-        return with_nearest(self, lambda method: method._drawable(schema, people))
+        return with_nearest(self, lambda method: method._checked_noise(schema, people))
 
     # ---- the curator ----
 
@@ -128,8 +128,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
-    ) -> Published:
-        """Train what comes before the sums and release the noisy sums: the one place where edges are read.
+    ) -> Publication:
+        """Train the networks before the last and release the noisy sums: the one place where edges are read.
 
         Args:
             graph, split: the private graph, and who trains and validates.
@@ -139,32 +139,35 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             InputError: for data outside the declared range or classes, or noise that does not fit the unit.
         """
         graph = checked_graph(graph, split, randomness, unreleased=self.name)
-        schema, networks, history = graph.schema, self._fresh(graph.schema), list[Epoch]()
+        schema, networks, history = graph.schema, self._new_networks(graph.schema), list[Epoch]()
         # From sizes alone: the noise is fixed, and paid for, before `read` sees the first private value.
         noise = self.planned_noise(schema, int(split.train.sum()))
-        spends = self.privacy.spend("training", schema, noise, **self._weighing())
-        done = progress_of(progress, len(networks))
+        spends = self.privacy.spend("training", schema, noise, **self._ledger_facts())
+        progress_for = progress_of(progress, len(networks))
 
-        def read() -> Published:
+        def read() -> Publication:
             people = read_people(graph, split)
 
             def learn(stage: Train) -> None:
                 which = stage.which
                 self.recipe.start(networks, which)
-                history.extend(self._train(networks[which], which, stage.parts, people, noise, randomness, done(which)))
+                history.extend(
+                    self._train(networks[which], which, stage.parts, people, noise, randomness, progress_for(which))
+                )
 
             def expect(stage: Expect) -> Tensor:
-                # Trained in the open, as the network itself is: a recipe asks for it where edges alone are protected.
-                def fresh() -> nn.Module:
-                    return self._fresh(schema)[stage.which]
+                # Trained without noise, as the network itself is: recipes request it only where edges alone are
+                # protected.
+                def untrained() -> nn.Module:
+                    return self._new_networks(schema)[stage.which]
 
-                return unseen_shares(fresh, networks[stage.which], stage.parts, people, self.settings)
+                return unseen_shares(untrained, networks[stage.which], stage.parts, people, self.settings)
 
-            add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
-            inputs = NodeInputs(people.features, people.taught, noise.sigmas)
+            add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, progress_for(1), engine))
+            inputs = NodeInputs(people.features, people.train_labels, noise.sigmas)
             parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, expect=expect, add=add)
-            void = None if self.privacy.public else randomness.void
-            return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
+            void = None if self.privacy.unprotected else randomness.void
+            return Publication(on_cpu(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
         published = self.account.buy(spends, read)
         self._unfinished = published
@@ -173,17 +176,17 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return published
 
     def fit_published(
-        self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
+        self, published: Publication, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> Self:
-        """Train the last network on a publication; where edges are protected as often as one likes, for free. Raises
-        BudgetError for another publication than the one that was paid for, and no budget for two; for unit "node", when
-        this publication's last training has been done.
+        """Train the last network on a publication; where edges are protected, any number of times at no cost. Raises
+        BudgetError for another publication than the one that was paid for unless the budget covers two; for unit
+        "node", when this publication's last training has been done.
 
         Args:
-            published, progress: of the same budgets, else InputError; hears how far it is.
+            published, progress: of the same budgets, else InputError; called with how far training is.
             randomness: needed for unit "node", whose last training is private and paid for once.
         """
-        require_published(published, Published)
+        require_published(published, Publication)
         if published.privacy != self.privacy:
             raise InputError(
                 f"the publication was made with {published.privacy}",
@@ -191,8 +194,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
                 allowed=f"one made with {self.privacy}",
             )
         schema, people, noise = published.people.schema, published.people, published.noise
-        fresh = self._fresh(schema)
-        if list(map(_form_of, published.networks)) != list(map(_form_of, fresh)):
+        untrained = self._new_networks(schema)
+        if list(map(_shapes_of, published.networks)) != list(map(_shapes_of, untrained)):
             raise InputError(
                 "the publication was made by another method, or for networks of other sizes",
                 where="fit_published",
@@ -202,17 +205,17 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             if published is not self._unfinished:
                 what = "the last training is private too, and a publication pays for one"
                 raise BudgetError(what, where="unit node", remedy="publish again with a new budget")
-            noise_source(randomness)  # a call without one must not cost the publication
-            # Cleared before training, not after: a training that was cut off has used its noise.
+            noise_source(randomness)  # a call without one must not use up the publication
+            # Cleared before training, not after: an interrupted training has used its noise.
             self._unfinished = None
         else:
-            spends = self.privacy.spend("training", schema, noise, **self._weighing())
+            spends = self.privacy.spend("training", schema, noise, **self._ledger_facts())
             self.account.book_collection(published.digest, spends)
         last = len(published.networks) - 1
-        networks = (*published.networks[:last], fresh[last])
+        networks = (*published.networks[:last], untrained[last])
         self.recipe.start(networks, last)
-        counted = progress_of(progress, last + 1)(last)
-        history = self._train(networks[last], last, published.parts, people, noise, randomness, counted)
+        last_progress = progress_of(progress, last + 1)(last)
+        history = self._train(networks[last], last, published.parts, people, noise, randomness, last_progress)
         pool = pool_for(self.recipe, networks, published, self.settings)
         logits = scores_of(self.recipe, networks, people.features, published.parts, pool)
         epochs = (*published.history, *history)
@@ -228,11 +231,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
-    ) -> Published:
+    ) -> Publication:
         return self.publish(graph, split=split, randomness=randomness, progress=progress, engine=engine)
 
     def train(
-        self, collected: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
+        self, collected: Publication, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self.fit_published(collected, randomness=randomness, progress=progress)
 
@@ -242,20 +245,20 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL
     ) -> Tensor:
         """Return class probabilities [n, c]. For the nodes of the training (or no graph) they come from the cache: no
-        edge is read, nothing is spent. For unit "node" every row is for that node alone, no file holds it, and a loaded
-        model reads its nodes again as it reads another graph. Another graph has its edges read through fresh noise,
-        which needs `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made
-        room. Asked again for the same nodes, the first answer is given again, also after save and load.
+        edge is read, nothing is spent. For unit "node" every row is for that node alone and is in no file, so a loaded
+        model reads its nodes again like another graph. The edges of another graph are read through fresh noise, which
+        needs `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room.
+        The same nodes get the same answer again, also after save and load.
         """
         fitted = self.result
         features = None if self.published is None else self.published.people.features
-        own = graph is None or is_of(fitted.people, features, graph, self._answers)
+        own = graph is None or is_training_graph(fitted.people, features, graph, self._answers)
         if own and fitted.logits is not None:
             return torch.softmax(fitted.logits, dim=1)
         if graph is None or (own and not self.privacy.queries):
             raise no_rows(self.privacy.epsilon)
-        # The first answer again: new noise on the same edges would average out over questions.
-        answer = self._answers.about(graph)
+        # The first answer again: new noise on the same edges would average out over queries.
+        answer = self._answers.find(graph)
         return self._answers.add(graph, self._query(fitted, graph, randomness, engine)) if answer is None else answer
 
     def parameters(self) -> dict[str, Any]:
@@ -270,8 +273,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     @property
     def epsilon_relationship(self) -> float | None:
         # Two people may be linked in the graph of the training and in that of each query.
-        once, rows = self._relationship_once(), len(self.account.ledger.spends)
-        return None if once is None else once * max(1, rows)
+        epsilon, readings = self._relationship_once(), len(self.account.ledger.spends)
+        return None if epsilon is None else epsilon * max(1, readings)
 
     def _relationship_once(self) -> float | None:
         """Return what one relationship costs in one reading of edges."""
@@ -280,13 +283,13 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures, from the cache alone; none for unit "node", where they would have to be paid for."""
+        """The figures of every epoch; none for unit "node", where they would have to be paid for."""
         return self.result.history
 
     # ---- files ----
 
     def stored(self) -> Stored:
-        """Return what a file holds; no edges, no features, and for unit "node" no predictions: each belongs to its node
+        """Return what a file holds; no edges, no features, and for unit "node" no predictions: each is for its node
         alone.
         """
         fitted = self.result
@@ -305,19 +308,19 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return Stored(facts, tensors)
 
     def keep(self, model: Path) -> None:
-        """Write the answers to queries, and what tells the training's people from others, for the owner alone."""
+        """Write the answers to queries and what identifies the training's people, for the owner alone."""
         features = None if self.published is None or self.own_rows else self.published.people.features
         self._answers.save(model, self.kind, self.result.people, features)
 
     def recall(self, model: Path) -> None:
         with restoring(model):
-            self._answers = Answers.read(model, self.kind, self.result.people)
+            self._answers = QueryAnswers.read(model, self.kind, self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict; what it spent stays spent."""
         facts, tensors = stored.facts, stored.tensors
-        method = cls(**budget_from(facts["privacy"]), **{**cls.unsaid, **facts["settings"], "device": "cpu"})
+        method = cls(**budget_from(facts["privacy"]), **{**cls.old_file_defaults, **facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
             networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
@@ -340,7 +343,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     @property
     def own_rows(self) -> bool:
         """Whether nodes are protected, so that training is private and a node's row is its own."""
-        return self.privacy.nodes and not self.privacy.public
+        return self.privacy.protects_nodes and not self.privacy.unprotected
 
     @property
     def hops(self) -> int:
@@ -349,32 +352,32 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def layers(self) -> list[int]:
-        """The layers over hidden columns of each network."""
-        own = self.recipe.layers(self.settings.hops)
-        return [*own, *layers_beside(self.settings, own[0])]
+        """The number of hidden layers of each network, and of what is trained beside them."""
+        layers = self.recipe.layers(self.settings.hops)
+        return [*layers, *extra_layers(self.settings, layers[0])]
 
     @property
     def w_max(self) -> float:
         """The largest weight of a message."""
         return largest_weight(self.settings.weights)
 
-    def _weighing(self) -> dict[str, float | int | str]:
-        """The public facts that a ledger row names beside the noise."""
+    def _ledger_facts(self) -> dict[str, float | int | str]:
+        """The public facts in a ledger row beside the noise."""
         return {"weights": self.settings.weights, "w_max": self.w_max}
 
-    def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
+    def _new_networks(self, schema: GraphSchema) -> list[nn.Module]:
         build = self.recipe.networks
         networks = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
-        return placed(networks, self.settings.device)
+        return on_device(networks, self.settings.device)
 
-    def _drawable(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training; one that no table holds is refused now and not once it is paid for."""
+    def _checked_noise(self, schema: GraphSchema, people: int) -> Noise:
+        """Return the noise of a training; noise that no table holds is refused before anything is paid."""
         noise = self._noise(schema, self.recipe.sizes(self.settings, schema), people)
         self._require_drawable(schema, noise)
         return noise
 
     def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
-        if noise.sigmas and not self.privacy.public:
+        if noise.sigmas and not self.privacy.unprotected:
             sums = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
             sums.require_noise(weighted=self.settings.weights != "uniform")
 
@@ -397,11 +400,9 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
             hop_ratio=self.settings.hop_ratio,
         )
 
-    def _sums(self, read: EdgeReading) -> Sum:
-        """Return the noisy sums over the neighbours in a graph: whoever calls them reads its edges, behind noise. With
-        `people` they train attention first, where it weighs the messages.
-        """
-        return perturbed_sums(read, self.privacy, self.settings)
+    def _sums(self, reading: EdgeReading) -> Sum:
+        """Return what sums over the neighbours in a graph, and so reads its edges, behind noise."""
+        return perturbed_sums(reading, self.privacy, self.settings)
 
     def _train(
         self,
@@ -413,7 +414,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness | None,
         progress: ProgressCallback | None,
     ) -> tuple[Epoch, ...]:
-        """Train one network: openly where edges are protected, else privately."""
+        """Train one network: without noise where edges are protected, else privately."""
         if not self.own_rows:
             rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train, people.val))
             return train_openly(network, rows, judges, self.settings, progress)
@@ -425,11 +426,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None, engine: Engine) -> Tensor:
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
-        schema, noise = fitted.schema, fitted.noise.of_sums
+        schema, noise = fitted.schema, fitted.noise.sums_only
         require_same_features(graph.schema, schema)
         require_same_direction(graph.schema, schema)
         require_queries(self.name, graph)
-        if randomness is None and not self.privacy.public:
+        if randomness is None and not self.privacy.unprotected:
             raise InputError(
                 "reading a new graph's edges needs a source of noise",
                 where="predict",
@@ -439,31 +440,32 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         source: Any = randomness
 
         def read() -> Tensor:
-            return self.answer(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine), noise.sigmas)
+            reading = EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine)
+            return self.answer(reading, noise.sigmas)
 
-        spends = self.privacy.spend(name, schema, noise, **self._weighing())
+        spends = self.privacy.spend(name, schema, noise, **self._ledger_facts())
         try:
             self.account.afford(*spends)
         except BudgetError as error:
             raise no_room(self.name, self.privacy, graph) from error
-        # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
-        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
+        # Before paying: an answer with known noise must not appear under a guarantee that is not void.
+        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.unprotected else source.void))
         return self.account.buy(spends, read)
 
-    def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
-        """Return what trained networks say of a graph [n, c]."""
-        # Labels are not read, not even where a graph has some: no price was stated for them.
-        inputs = NodeInputs(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
-        stages = self.recipe.steps(read.networks, inputs, self.settings)
+    def answer(self, reading: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
+        """Return the class probabilities [n, c] of trained networks for a graph."""
+        # Labels are not read, even if a graph has some: no price was stated for them.
+        graph, networks = reading.graph, reading.networks
+        inputs = NodeInputs(read_features(graph), torch.full((int(graph.num_nodes),), -1), sigmas)
         parts = carry_out(
-            stages,
+            self.recipe.steps(networks, inputs, self.settings),
             train=lambda stage: None,
-            expect=lambda stage: shares_of(read.networks[stage.which], stage.parts),
-            add=self._sums(read),
+            expect=lambda stage: shares_of(networks[stage.which], stage.parts),
+            add=self._sums(reading),
         )
-        return torch.softmax(scores_of(self.recipe, read.networks, inputs.features, parts, self.pool), dim=1)
+        return torch.softmax(scores_of(self.recipe, networks, inputs.features, parts, self.pool), dim=1)
 
 
-def _form_of(network: nn.Module) -> tuple[type, dict[str, tuple[int, ...]]]:
-    """What tells networks apart that cannot take each other's weights."""
+def _shapes_of(network: nn.Module) -> tuple[type, dict[str, tuple[int, ...]]]:
+    """Return the class and the shapes of a network's weights: equal ones can take each other's weights."""
     return type(network), {name: tuple(value.shape) for name, value in network.state_dict().items()}

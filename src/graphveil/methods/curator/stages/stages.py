@@ -1,9 +1,9 @@
-"""What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
+"""The stages of a curator's method on noisy sums: each method is a `Recipe`, which requests its stages one by one.
 
     steps = recipe.steps(networks, inputs, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
-    carry_out(steps, train=..., expect=..., add=...)  the run, which trains, pays and adds noise, or only adds
+    carry_out(steps, train=..., expect=..., add=...)   a run, which trains, pays and adds noise, or a query, which sums
 
-A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
+A recipe never sees an edge: it yields the rows to be summed, and `carry_out` gets their sums behind noise.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphveil.training.attention import train_attention
 
 @dataclass(frozen=True)
 class Train:
-    """Train one of the networks before the last: its number, and what it reads of every node."""
+    """Train one of the networks before the last: its number, and its input parts for every node."""
 
     which: int
     parts: Sequence[FeatureBlock]
@@ -41,8 +41,8 @@ class Train:
 
 @dataclass(frozen=True)
 class Expect:
-    """Say which classes a trained network expects of every node, and of a training node networks that it did not train:
-    its number, and what it reads of every node. Answered with shares [n, c].
+    """Return class probabilities [n, c] of a trained network, for training nodes those of networks that did not train
+    on them: its number, and its input parts for every node.
     """
 
     which: int
@@ -51,7 +51,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class AddUp:
-    """Sum rows [n, c] over neighbours, behind noise; answered with the sums. `hop` counts from 1."""
+    """Return the noisy sums of rows [n, c] over neighbours. `hop` counts from 1."""
 
     rows: Tensor
     hop: int
@@ -59,10 +59,10 @@ class AddUp:
 
 @dataclass(frozen=True)
 class NodeInputs:
-    """What a recipe may read of the nodes without a sum.
+    """What a recipe may read without a sum.
 
     Attributes:
-        features, labels: [n, d]; int64 [n] of those who train, -1 for all others and everywhere in a query.
+        features, labels: [n, d]; int64 [n] of training nodes, -1 for all others and everywhere in a query.
         sigmas: the noise of each hop in units of a row's length, public; 0 where nothing is protected.
     """
 
@@ -71,15 +71,15 @@ class NodeInputs:
     sigmas: tuple[float, ...]
 
 
-#: Rows [n, c] and the number of a hop -> noisy sums [n, c].
+#: Takes a requested sum and returns the noisy sums [n, c].
 Sum: TypeAlias = "Callable[[AddUp], torch.Tensor]"
-#: Answers: the sums [n, c] of `AddUp`, the shares of `Expect`, None for `Train`; what comes out is what the last
-#: network reads of every node.
+#: Gets the sums [n, c] of `AddUp`, the probabilities of `Expect` and None for `Train`; returns the input parts of the
+#: last network for every node.
 Steps: TypeAlias = "Generator[Train | Expect | AddUp, torch.Tensor | None, list[FeatureBlock]]"
 
 
 class Recipe(Protocol):
-    """What tells one method from another; recipes inherit what most of them have in common."""
+    """What distinguishes one method from another; recipes inherit what most of them share."""
 
     @property
     def kind(self) -> str: ...
@@ -88,27 +88,27 @@ class Recipe(Protocol):
         """Return the networks in the order of their training; the last one predicts."""
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
-        """Set the weights from which a network is trained, where they come from the networks before it."""
-        return  # each starts from its own initial weights, unless a recipe says otherwise
+        """Set initial weights that come from earlier networks; most recipes have none."""
+        return
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        """Return how many numbers private training of each network is charged for, by arithmetic alone; none for most,
-        which protect edges and train in the open.
+        """Return the number of parameters of each network that may train privately, from widths alone; most recipes
+        protect edges only and have none.
         """
         return []
 
     def portions(self) -> Sequence[float] | None:
-        """Return what each private training gets of the budget beside the sums; None: all alike."""
+        """Return the share of each private training in the budget beside the sums; None: equal shares."""
         return None
 
     def layers(self, hops: int) -> list[int]:
-        """Return the layers over hidden columns of each network, which the time of training follows: those of an
-        encoder and of a classifier over K + 1 hops, unless a recipe says otherwise.
+        """Return the number of hidden layers of each network, from which the time of training follows: by default of
+        an encoder and of a classifier over K + 1 hops.
         """
         return [2, hops + 1]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
-        """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
+        """Return the columns of the widest row that is summed, by default the hidden width."""
         return settings.hidden
 
     def opinions(
@@ -117,69 +117,69 @@ class Recipe(Protocol):
         """Return the logits [n, c] of each classifier among trained networks, the last network's last.
 
         Args:
-            networks, features, parts: trained; [n, d]; what the last network reads of every node.
+            networks, features, parts: trained; [n, d]; the input parts of the last network.
         """
         return [logits_of(networks[-1], parts)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
-        """Yield the stages in their order, and return what the last network reads of every node."""
+        """Yield the stages in order, and return the input parts of the last network for every node."""
 
 
 def carry_out(
     steps: Steps, *, train: Callable[[Train], None], expect: Callable[[Expect], Tensor], add: Sum
 ) -> list[FeatureBlock]:
-    """Carry out the stages of a recipe, and return what the last network reads of every node.
+    """Carry out the stages of a recipe, and return the input parts of the last network for every node.
 
     Args:
         train: trains a network; does nothing in a query, whose networks are trained.
-        expect: returns shares [n, c] of the classes; in a query those of the network itself, which trained on nobody
-            in it.
+        expect: returns class probabilities [n, c]; in a query those of the network itself, which trained on none of its
+            nodes.
         add: returns noisy sums [n, c] over neighbours.
     """
-    answer: Tensor | None = None
+    result: Tensor | None = None
     while True:
         try:
-            # The first `send` gives None, as a generator that has not begun demands.
-            step = steps.send(answer)
+            # The first `send` passes None, as a fresh generator requires.
+            step = steps.send(result)
         except StopIteration as end:
             parts: list[FeatureBlock] = end.value
             return parts
         if isinstance(step, AddUp):
-            answer = add(step)
+            result = add(step)
         elif isinstance(step, Expect):
-            answer = expect(step)
+            result = expect(step)
         else:
             train(step)
-            answer = None
+            result = None
 
 
-def perturbed_sums(read: EdgeReading, privacy: CuratorPrivacy, settings: CuratorSettings) -> Sum:
-    """Return the noisy sums over the graph that is read; with `people` attention is trained first, where it weighs."""
-    noise, people = read.noise, read.people
+def perturbed_sums(reading: EdgeReading, privacy: CuratorPrivacy, settings: CuratorSettings) -> Sum:
+    """Return what sums behind noise over a graph; it trains attention first if messages have such weights."""
+    noise, people = reading.noise, reading.people
     largest = largest_weight(settings.weights)
-    sums: PerturbedSum = privacy.sums(read.schema, noise, w_max=largest, bits=settings.bits)
-    attention = next((network for network in read.networks if isinstance(network, models.PairAttention)), None)
-    rows: list[Any] = []
+    sums: PerturbedSum = privacy.sums(reading.schema, noise, w_max=largest, bits=settings.bits)
+    attention = next((network for network in reading.networks if isinstance(network, models.PairAttention)), None)
+    edges: list[Any] = []  # read once, at the first sum
 
     def add(stage: AddUp) -> Tensor:
-        if not rows:
+        if not edges:
             start = unit_rows(stage.rows)
             if attention is not None and people is not None:
-                multiplier = None if privacy.public else noise.multipliers[ATTENTION]
+                multiplier = None if privacy.unprotected else noise.multipliers[ATTENTION]
                 train_attention(
                     attention,
                     start.cpu(),
-                    ReceiverRows.of(read.graph.edge_index, int(read.graph.num_nodes)),
+                    ReceiverRows.of(reading.graph.edge_index, int(reading.graph.num_nodes)),
                     people.train,
                     people.labels[people.train],
                     private_schedule(settings, len(people.train), multiplier),
-                    randomness=read.randomness,
+                    randomness=reading.randomness,
                     # The expected length of the noise in one row: below it a message is not worth its weight.
                     soft=noise.sigmas[0] * math.sqrt(start.shape[1]),
-                    protect=not privacy.public,
-                    progress=read.progress,
+                    protect=not privacy.unprotected,
+                    progress=reading.progress,
                 )
-            rows.append(receiver_rows(read.graph, privacy, settings, start, people, attention))
-        return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
+            edges.append(receiver_rows(reading.graph, privacy, settings, start, people, attention))
+        return sums.perturb(edges[0], stage.rows, stage.hop, reading.randomness, engine=reading.engine)
 
     return add

@@ -1,4 +1,4 @@
-"""What the curator's methods share: their settings, the reading of people, and training with or without noise."""
+"""What the curator's methods share: the reading of nodes and edges, and training with or without noise."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
 _OTHER_WEIGHTS = ", ".join(kind for kind in WEIGHT_KINDS if kind != ATTENTION)
-#: Methods on noisy sums whose networks, private training and sums may lie on a GPU.
+#: Methods on noisy sums whose networks, private training and sums may run on a GPU.
 _ON_GPU = ("gap", "progap", "node-sums")
-#: More numbers than these are not made dense at a time (2 GB).
+#: The most numbers that are dense at once (2 GB).
 MOST_DENSE = 500_000_000
-#: Parts of the people who train: what a network expects of each part is learned on the others.
+#: Folds of the training nodes: predictions for each fold are learned on the others.
 _FOLDS = 3
-#: Nodes that a trained network reads at once.
-_AT_ONCE = 1 << 18
+#: Nodes in one pass of a trained network.
+_NODES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
 class NodeData:
-    """What the curator knows of the nodes, without any edge.
+    """The curator's data about nodes, without any edge.
 
     Attributes:
-        features, labels: [n, d], sparse or dense; [n] int64, -1 for all who neither train nor validate.
+        features, labels: [n, d], sparse or dense; [n] int64, -1 for nodes that neither train nor validate.
         train, val: int64 numbers of the nodes that train and that validate.
-        schema, key: the public facts, and a hash of those that tell one group of nodes from another.
+        schema, key: the public facts, and a hash of those that identify the nodes.
     """
 
     features: sp.csr_matrix | Tensor
@@ -69,8 +69,8 @@ class NodeData:
         return int(self.features.shape[0])
 
     @property
-    def taught(self) -> Tensor:
-        """The labels of those who train, -1 elsewhere: validation labels choose at most, and no message says them."""
+    def train_labels(self) -> Tensor:
+        """The labels of training nodes, -1 elsewhere: validation labels may choose, and are in no message."""
         labels = torch.full_like(self.labels, -1)
         labels[self.train] = self.labels[self.train]
         return labels
@@ -86,9 +86,9 @@ class EdgeReading:
 
     Attributes:
         graph, schema: whose edges are read; the schema of the training, which a graph in a query shares.
-        noise, randomness, networks: of the sums, and those of the recipe.
+        noise, randomness, networks: of the sums; the networks of the recipe.
         people: the nodes of the training; None in a query, which trains nothing.
-        progress, engine: hears of what is trained on edges; where blocks of receivers are summed.
+        progress, engine: called while attention trains on edges; where blocks of receivers are summed.
     """
 
     graph: Graph
@@ -102,13 +102,13 @@ class EdgeReading:
 
 
 @dataclass(frozen=True)
-class Published:
-    """What one reading of the edges gave; for the curator's eyes where rows are a node's own (unit node).
+class Publication:
+    """The result of one reading of the edges; for the curator's eyes if rows are a node's own (unit node).
 
     Attributes:
-        parts: what the last network reads of every node; noisy sums and what needed no edges.
-        networks: trained before the last; the last is yet untrained.
-        people, privacy, noise: what it was made of and with.
+        parts: the input parts of the last network: noisy sums, and what needed no edges.
+        networks: all but the last are trained.
+        people, privacy, noise: the nodes, the privacy settings and the noise of the reading.
         history, void: epochs of the training so far, none of private training; why the guarantee does not hold, or
             None.
     """
@@ -123,14 +123,14 @@ class Published:
 
     @property
     def digest(self) -> str:
-        """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
-        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, torch.Tensor)}
+        """A hash that identifies a publication whose rows are for everybody (units of edges)."""
+        dense = {str(index): part for index, part in enumerate(self.parts) if isinstance(part, torch.Tensor)}
         return tensors_digest(dense)
 
 
 @dataclass(frozen=True)
 class FittedCurator:
-    """What a fitted method keeps; logits [n, c] are None where they were not saved (unit node)."""
+    """A fitted method; logits [n, c] are None in a loaded one for unit node."""
 
     schema: GraphSchema
     people: str
@@ -141,7 +141,7 @@ class FittedCurator:
     void: str | None
 
     def facts(self) -> dict[str, Any]:
-        """Return what a file says of it beside tensors, as JSON values."""
+        """Return its part of a file beside tensors, as JSON values."""
         return {
             "schema": schema_facts(self.schema),
             "people": self.people,
@@ -152,13 +152,13 @@ class FittedCurator:
 
 
 def read_people(graph: Graph, split: Split) -> NodeData:
-    """Read features and labels; the labels of nodes that neither train nor validate are not kept. Raises InputError for
-    a graph with several labels a node, or a label that is not a declared class.
+    """Read features and labels; labels of nodes that neither train nor validate are dropped. Raises InputError for a
+    graph with several labels a node, or a label that is not a declared class.
     """
     schema = require_one_label(graph)
-    # Features of all nodes: the hops sum over neighbours who neither train nor validate.
+    # Features of all nodes: the hops also sum over neighbours that neither train nor validate.
     features, labelled = read_features(graph), split.train | split.val
-    # The test nodes' labels end here: nothing after this line could use them by mistake.
+    # Test labels are dropped here: nothing after this line can use them by mistake.
     labels = torch.where(labelled, graph.y, -1)
     require_taught(split.train)
     if bool(((labels < 0) & labelled).any()) or bool((labels >= len(schema.classes)).any()):
@@ -167,29 +167,27 @@ def read_people(graph: Graph, split: Split) -> NodeData:
 
 
 def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
-    """Read features, sparse or dense, as the 32-bit numbers that networks are made of; refuses one outside the declared
-    range.
-    """
+    """Read features, sparse or dense, as 32-bit numbers; refuses one outside the declared range."""
     schema = graph.schema
     features: Any = as_matrix(graph.x)
     stored = torch.from_numpy(features.data) if sp.issparse(features) else features
-    # Written so that NaN fails it as well: a comparison the other way round would let NaN pass.
+    # NaN fails this comparison as well; the opposite one would let it pass.
     if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
         raise InputError(
             "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
         )
-    # A caller's 64-bit numbers are checked as they are, and no network multiplies both kinds.
-    read: sp.csr_matrix | Tensor = (
+    # 64-bit numbers are checked before they are rounded to those of the networks.
+    rounded: sp.csr_matrix | Tensor = (
         features.astype(np.float32, copy=False) if sp.issparse(features) else features.float()
     )
-    return read
+    return rounded
 
 
 def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: torch.device | str = "cpu") -> Any:
-    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list.
+    """Return the rows of some nodes (default: all) in a network's input form: dense parts side by side, else a list.
 
     Args:
-        parts, nodes, device: what is read of every node, int64 numbers, and where the network is.
+        parts, nodes, device: input parts of every node, int64 numbers, and where the network is.
     """
 
     def block(part: FeatureBlock) -> Any:
@@ -207,18 +205,18 @@ def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData
     return Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
 
 
-def brought_back(parts: Sequence[FeatureBlock]) -> tuple[FeatureBlock, ...]:
-    """Return what is published on the CPU: it is kept, sent and read where no GPU has to be."""
+def on_cpu(parts: Sequence[FeatureBlock]) -> tuple[FeatureBlock, ...]:
+    """Return parts on the CPU: what is published must be readable without a GPU."""
     return tuple(part.cpu() if isinstance(part, torch.Tensor) else part for part in parts)
 
 
-def placed(networks: Sequence[nn.Module], device: str) -> list[nn.Module]:
-    """Return networks on a device, but for attention, which is trained on edges, privately and so by the CPU."""
+def on_device(networks: Sequence[nn.Module], device: str) -> list[nn.Module]:
+    """Return networks on a device, but for attention, whose private training on edges runs on the CPU."""
     return [net if isinstance(net, models.PairAttention) else net.to(device) for net in networks]
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Return where a network is."""
+    """Return the device of a network."""
     return next(network.parameters()).device
 
 
@@ -227,32 +225,31 @@ def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor, device: torch.dev
     rows = []
     for part in parts:
         if isinstance(part, torch.Tensor):
-            own = part[nodes.to(part.device)].float()
+            dense = part[nodes.to(part.device)].float()
         else:
-            own = torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32))
-        rows.append(own.to(device))
+            dense = torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32))
+        rows.append(dense.to(device))
     return torch.cat(rows, dim=1)
 
 
 def training_rows(
     network: nn.Module, parts: Sequence[FeatureBlock], nodes: Tensor, *, most: int = MOST_DENSE
 ) -> Tensor | Streamed:
-    """Return the rows that private training reads: dense, or made for each batch where there are too many numbers.
+    """Return the rows of a private training: dense, or built for each batch if there are too many numbers.
 
     Args:
-        network, parts, nodes: which reads them, what stands side by side in a row, [n, d] each, and who trains, int64
-            [m].
-        most: numbers that are made dense at once.
+        network, parts, nodes: which trains on them; the parts of a row, [n, d] each; the training nodes, int64 [m].
+        most: the most numbers that are dense at once.
     """
-    wide, device = sum(int(part.shape[1]) for part in parts), device_of(network)
-    if len(nodes) * wide <= most:
+    width, device = sum(int(part.shape[1]) for part in parts), device_of(network)
+    if len(nodes) * width <= most:
         return dense_blocks(parts, nodes, device)
-    return Streamed((len(nodes), wide), lambda places: dense_blocks(parts, nodes[places], device))
+    return Streamed((len(nodes), width), lambda rows: dense_blocks(parts, nodes[rows], device))
 
 
 def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
-    """Refuse settings of a method on noisy sums that do not go together: weights learned from labels that are private,
-    or that a query would not have; or attention in another method than gap or over more than one hop.
+    """Refuse settings of a method on noisy sums that do not go together: weights learned from labels that are private
+    or that a query does not have; attention in another method than gap, or over more than one hop.
     """
     if settings.device != "cpu" and kind not in _ON_GPU:
         raise InputError(
@@ -261,8 +258,8 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
             allowed="cpu",
             remedy=f"leave the device out, or train {', '.join(_ON_GPU)} or class-sums on a GPU",
         )
-    # Labels are part of a protected node; weights learned from them would carry them into every sum.
-    if settings.weights in ("learned", ATTENTION) and privacy.nodes:
+    # Labels are part of a protected node: weights learned from them would carry them into every sum.
+    if settings.weights in ("learned", ATTENTION) and privacy.protects_nodes:
         raise InputError(
             f"weights is {settings.weights} with unit node: they are learned from labels, which are protected",
             allowed="uniform, similarity, kernel",
@@ -271,7 +268,7 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         raise InputError(f"weights is attention with {kind}", allowed=_OTHER_WEIGHTS)
     if settings.weights == ATTENTION and privacy.relationships is not None:
         raise InputError("weights is attention with unit k-edges: they are priced for one edge", allowed=_OTHER_WEIGHTS)
-    # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
+    # The attention is trained on the rows of hop 0, against the noise of one sum.
     if settings.weights == ATTENTION and settings.hops != 1:
         raise InputError(f"hops is {settings.hops} with weights=attention", allowed="hops=1")
     if settings.weights == "learned" and privacy.queries:
@@ -289,34 +286,34 @@ def receiver_rows(
     people: NodeData | None = None,
     attention: models.PairAttention | None = None,
 ) -> ReceiverRows:
-    """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
+    """Read the edges of a graph, cut or checked as the unit requires, with the weights of their messages.
 
     Args:
         graph, privacy, settings: the private graph, the unit, and the kind of weights.
-        x: rows [n, c] that decide the weights; they read no edge.
-        people, attention: whose labels learned weights are learned from; trained, for those weights.
+        x: rows [n, c] from which the weights follow, without any edge.
+        people, attention: for weights "learned", whose labels they are learned from; for "attention", trained.
     """
-    # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
-    close = x.cpu()
+    # Weights of messages are computed by the CPU, once; the rows of edges then go to the device of the sums.
+    similar = x.cpu()
     if settings.weights == "learned":
         if people is None:
             raise InputError("weights learned from labels exist for the training graph only", where="predict")
-        close = learned_embedding(close, people.labels, people.train, seed=settings.seed)
+        similar = learned_embedding(similar, people.labels, people.train, seed=settings.seed)
     edges: Tensor | BoundedEdges = graph.edge_index
     nodes = int(graph.num_nodes)
-    if privacy.nodes and not privacy.public:
-        # Never by sampling: removing a hub would make each of its neighbours draw another edge, beyond any bound.
+    if privacy.protects_nodes and not privacy.unprotected:
+        # Never by sampling: without a hub each of its neighbours would draw another edge, beyond any bound.
         bound = keep_lists if privacy.rule == "lists" else require_degree
         edges = bound(graph.edge_index, nodes, privacy.degree or 1)
     plain = edges if isinstance(edges, torch.Tensor) else edges.edge_index
     weigh = None if attention is None else attention.weigh
-    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
+    weights, w_max = edge_weights(settings.weights, similar, plain, sharpness=settings.sharpness, attention=weigh)
     return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max).to(x.device)
 
 
 def build_seeded(build: Callable[[], Built], seed: int) -> Built:
     """Return networks with initial weights drawn from a seed."""
-    # Forked: initial weights of one method must not change what the caller draws next.
+    # Forked: initial weights must not change what the caller draws next.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
@@ -325,7 +322,7 @@ def build_seeded(build: Callable[[], Built], seed: int) -> Built:
 def train_openly(
     model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
-    """Train without noise, on what is public or released; the epoch that validates best is kept."""
+    """Train without noise, on public or released data; the epoch that validates best is selected."""
     # Dropout draws from torch's generator, which belongs to the caller.
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
@@ -342,9 +339,9 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
     return PrivateSchedule(
         steps=part.steps,
         rate=part.rate,
-        # The expected size and not the drawn one: dividing by what was drawn would tell how many it were.
+        # The expected size, not the drawn one: dividing by that would reveal it.
         expected_batch=part.rate * people,
-        # 1 is not used where nothing is protected, but a schedule has to have a multiplier.
+        # If nothing is protected the multiplier is not used, but a schedule must have one.
         noise_multiplier=1.0 if multiplier is None else multiplier,
         clip=settings.clip,
         learning_rate=settings.learning_rate,
@@ -352,7 +349,7 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
 
 
 def noise_source(randomness: Randomness | None) -> Randomness:
-    """Return the source of noise of a private training; refuses none, and what is no source."""
+    """Return the source of noise of a private training; refuses None and what is no source."""
     if randomness is None:
         raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
     require_randomness(randomness)
@@ -368,7 +365,7 @@ def train_with_noise(
     randomness: Randomness,
     progress: ProgressCallback | None = None,
 ) -> None:
-    """Train by private gradient descent; the last weights are kept: nothing is chosen by private labels."""
+    """Train by private gradient descent; the last weights are selected, since validation labels are private."""
     schedule = private_schedule(settings, len(rows.classes), multiplier)
     train_privately(model, rows.inputs, rows.classes, schedule, randomness=randomness, progress=progress)
     model.eval()
@@ -381,65 +378,65 @@ def parameters_of(model: nn.Module) -> int:
 def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     """Return a network's logits [n, c] of all nodes, on the CPU."""
     network.eval()
-    return of_all(network, parts, device_of(network)).cpu()
+    return apply_by_blocks(network, parts, device_of(network)).cpu()
 
 
 def shares_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
-    """Return the class shares [n, c] that a network expects of all nodes, on the CPU."""
+    """Return the class probabilities [n, c] of a network for all nodes, on the CPU."""
     return torch.softmax(logits_of(network, parts), dim=1)
 
 
 def unseen_shares(
-    fresh: Callable[[], nn.Module],
+    untrained: Callable[[], nn.Module],
     trained: nn.Module,
     parts: Sequence[FeatureBlock],
     people: NodeData,
     settings: CuratorSettings,
 ) -> Tensor:
-    """Return the class shares [n, c] that features lead to expect, of each training node by a network that it did not
-    train: a network knows its own by heart, and who learns from what it says of them trusts it too much everywhere.
+    """Return class probabilities [n, c] from features, for each training node by a network that did not train on it: a
+    network overfits its training nodes, and what learns from that trusts the network too much everywhere.
 
     Args:
-        fresh, trained: builds the network, untrained; the same one, trained on all.
-        parts, people, settings: what it reads of every node, who they are, and how it is trained, without noise.
+        untrained, trained: builds the network, untrained; the same one, trained on all.
+        parts, people, settings: its input parts, the nodes, and the settings of training without noise.
     """
     shares = shares_of(trained, parts)
-    # Of fewer a network would learn nothing.
+    # From fewer nodes a network would learn nothing.
     if len(people.train) < 2 * _FOLDS:
         return shares
     judges = rows_for(trained, parts, people, people.val)
     for fold in range(_FOLDS):
         in_fold = torch.arange(len(people.train)) % _FOLDS == fold
-        network, left_out = fresh(), people.train[in_fold]
+        network, left_out = untrained(), people.train[in_fold]
         train_openly(network, rows_for(network, parts, people, people.train[~in_fold]), judges, settings)
         shares[left_out] = shares_of(network, parts)[left_out]
     return shares
 
 
-def of_all(
-    rows_of: Callable[[Any], Tensor], parts: Sequence[FeatureBlock], device: torch.device | str = "cpu"
+def apply_by_blocks(
+    network: Callable[[Any], Tensor], parts: Sequence[FeatureBlock], device: torch.device | str = "cpu"
 ) -> Tensor:
-    """Return what a trained network makes of each node by itself [n, k], some nodes at a time.
+    """Return the rows [n, k] of a trained network, some nodes at a time.
 
     Args:
-        rows_of, parts, device: takes `blocks` of some nodes, and mixes no two of them; what it reads; where it is.
+        network, parts, device: takes the `blocks` of some nodes, each by itself; its input parts; where it is.
     """
     nodes = int(parts[0].shape[0])
     with torch.no_grad():
-        if nodes <= _AT_ONCE:
-            return rows_of(blocks(parts, device=device))
-        # Layers make several times what they read.
-        some = (torch.arange(block.start, block.stop) for block in Blocks(nodes, _AT_ONCE))
-        return torch.cat([rows_of(blocks(parts, each, device)) for each in some])
+        if nodes <= _NODES_AT_ONCE:
+            return network(blocks(parts, device=device))
+        # In blocks, since layers take several times the memory of their input.
+        numbers = (torch.arange(block.start, block.stop) for block in Blocks(nodes, _NODES_AT_ONCE))
+        return torch.cat([network(blocks(parts, part, device)) for part in numbers])
 
 
 def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
-    """Return, for each network, a callback that counts on where the one before it ended, in thousandths."""
+    """Return what gives each network's callback, which continues where the one before ended, in thousandths."""
     if progress is None:
         return lambda which: None
-    tell = progress
+    report = progress
 
-    def of(which: int) -> ProgressCallback:
-        return lambda event: tell(Progress(round(1000 * (which + event.done / event.total) / networks), 1000))
+    def callback_of(which: int) -> ProgressCallback:
+        return lambda event: report(Progress(round(1000 * (which + event.done / event.total) / networks), 1000))
 
-    return of
+    return callback_of
