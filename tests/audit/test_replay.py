@@ -56,7 +56,7 @@ def test_pipelines_pass(name: str) -> None:
 
 # ---- mutants ----
 
-_noise, _counted, _rows = PerturbedSum.noise_of, CuratorPrivacy.counted, curator_sums.receiver_rows
+_noise, _counted, _rows = PerturbedSum.noise_of, CuratorPrivacy.counted_sum, curator_sums.receiver_rows
 _lists, _hide, _released = private_links.randomize_lists, ContractiveChain.hide, ContractiveChain.released
 _clipped, _finish, _blocks, _walked = (
     dp_sgd.clipped_sum,
@@ -126,7 +126,7 @@ def half_the_noise(me: PerturbedSum, hop: int, bits: int) -> Any:
 #: Where it stands, its weakened copy, the pipeline that shows it, and what the audit says first.
 MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
     "root two is missing": (perturbed, "entries_of", lambda unit, degree=None, *_, **__: degree or 1, "gap", ""),
-    "one end charged": (CuratorPrivacy, "counted", a_count_is_charged_at_one_end, "class-sums", "together"),
+    "one end charged": (CuratorPrivacy, "counted_sum", a_count_is_charged_at_one_end, "class-sums", "together"),
     "contacts cost one entry": (curator_privacy, "sensitivity_of", lambda *_, **__: 1.0, "progap, contacts", ""),
     "sigma is halved": (PerturbedSum, "noise_of", half_the_noise, "gap", ""),
     "summed until right": (curator_sums, "receiver_rows", sums_are_taken_until_they_look_right, "gap", "neighbour"),
