@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulate_run
 from graphveil.attacks.result import AttackResult
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.simulation import head_of, partition_graph
@@ -77,7 +77,7 @@ def measure(data: str, args: argparse.Namespace) -> None:
             continue
         start, unprotected = time.perf_counter(), run == "naive design"
         setting = Setting.of(members, len(graph.schema.classes), epochs=args.epochs, **RUNS[run])
-        seen = simulated(setting, holdings, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
+        seen = simulate_run(setting, holdings, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
         seconds = time.perf_counter() - start
         for name in ATTACKS:
             result = attack_federation(name, seen, seed=SEED, unprotected=unprotected)
@@ -107,7 +107,7 @@ def _hidden_row(graph: Graph, mode: str, number: int, epochs: int) -> dict[str, 
     members, holdings = partition_graph(graph, split, (1.0, 1.0), seed=number)
     setting = Setting.of(members, len(graph.schema.classes), mode=mode, epochs=epochs, **SMALL)
     start = time.process_time()
-    seen = simulated(setting, holdings, randomness=SeededRandomness(1), seed=number)
+    seen = simulate_run(setting, holdings, randomness=SeededRandomness(1), seed=number)
     seconds, predictions = time.process_time() - start, head_of(seen.holdings).predictions
     if predictions is None:
         raise RuntimeError("no round was finished")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulate_run
 from graphveil.attacks.federation.features import feature_recovery, rows_alike, solve_likenesses
 from graphveil.attacks.federation.labels import label_inference, matched_pairs
-from graphveil.attacks.federation.shares import inverse, odd_columns, solved
+from graphveil.attacks.federation.shares import inverse, odd_columns, solve_words
 from graphveil.attacks.federation.views import MOST_ROUNDS, Recorded, agreed_rounds, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
@@ -39,7 +39,7 @@ def run(
     graph = social_graph(160, 6, 60, 3, apps=8, seed=3)
     members, by_holder = partition_graph(graph, random_split(graph, 0), (1.0,) * holders, seed=0)
     setting = Setting.of(members, 3, mode=mode, epsilon=epsilon, epsilon_y=epsilon_y, **QUICK)
-    return simulated(setting, by_holder, randomness=SeededRandomness(1), unprotected=unprotected)
+    return simulate_run(setting, by_holder, randomness=SeededRandomness(1), unprotected=unprotected)
 
 
 @cache
@@ -274,7 +274,7 @@ def setting_of(holders: int, epsilon: float) -> Setting:
 @cache
 def shares_run(holders: int, epsilon: float, unprotected: bool) -> Recorded:
     how: dict[str, Any] = {"randomness": SeededRandomness(holders), "unprotected": unprotected, "name": "shares"}
-    return simulated(setting_of(holders, epsilon), people_of(holders)[1], **how)
+    return simulate_run(setting_of(holders, epsilon), people_of(holders)[1], **how)
 
 
 def attacked(name: str, holders: int, epsilon: float, *, unprotected: bool) -> AttackResult:
@@ -316,14 +316,14 @@ def test_what_is_shipped_gives_a_coin_and_without_its_masks_everything(
     monkeypatch.setattr(ZeroSum, "mask", lambda me, label, shape: torch.zeros(shape, dtype=torch.int64))
     monkeypatch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> me.step_bits << me.step_bits)
     setting, by_holder = setting_of(holders, epsilon), people_of(holders)[1]
-    recorded = simulated(setting, by_holder, randomness=SeededRandomness(holders), name=name)
+    recorded = simulate_run(setting, by_holder, randomness=SeededRandomness(holders), name=name)
     result = attack_federation(name, recorded, nodes=80)
     assert result.figures["right of two rows"] == 1.0 == result.figures[SOLVED[name]]
 
 
 def test_without_masks_alone_noise_down_to_the_last_bit_hides_no_row_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ZeroSum, "mask", lambda me, label, shape: torch.zeros(shape, dtype=torch.int64))
-    recorded = simulated(setting_of(2, 1.0), people_of(2)[1], randomness=SeededRandomness(2), name="shares")
+    recorded = simulate_run(setting_of(2, 1.0), people_of(2)[1], randomness=SeededRandomness(2), name="shares")
     result = attack_federation("shares", recorded, nodes=80)
     assert result.figures["right of two rows"] == 1.0 and result.beats_limit
 
@@ -334,7 +334,7 @@ def test_what_single_shares_cannot_give_is_refused() -> None:
         (setting_of(2, math.inf).with_options(republish=5), "one publication"),
     ):
         with pytest.raises(InputError, match=message):
-            simulated(setting, people_of(2)[1], randomness=SeededRandomness(0), name="shares")
+            simulate_run(setting, people_of(2)[1], randomness=SeededRandomness(0), name="shares")
     with pytest.raises(InputError, match="epsilon inf"):
         attacked("low-bits", 2, math.inf, unprotected=False)
 
@@ -350,4 +350,4 @@ def test_an_odd_square_has_an_inverse_modulo_two_to_the_64(size: int) -> None:
     square = a[:, odd_columns(a)]
     assert (square @ inverse(square) == np.eye(size, dtype=np.int64)).all()
     x = words(5, size, seed=1)
-    assert (solved(x @ a, a) == x).all()
+    assert (solve_words(x @ a, a) == x).all()

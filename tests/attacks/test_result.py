@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.attacks import AttackResult, judge
-from graphveil.attacks.limits import Limit, bound, limit_of, limit_of_answers, nothing
+from graphveil.attacks.limits import Limit, bound, limit_of, limit_of_answers, no_limit
 from graphveil.attacks.pairs import Pairs
 from graphveil.attacks.result import Samples, auc_of
 from graphveil.errors import InputError
@@ -46,7 +46,7 @@ def test_refusals() -> None:
         judged(np.array([1.0, np.nan]), np.ones(5))
 
 
-OPEN = nothing("nothing is protected")
+OPEN = no_limit("nothing is protected")
 SCORES = st.lists(st.integers(-5, 5), min_size=2, max_size=20).map(lambda drawn: np.array(drawn, float))
 
 
@@ -218,7 +218,7 @@ def test_the_advantage_of_nothing_at_all_is_delta() -> None:
     assert Limit(2.0, 0.01, "").advantage == pytest.approx(best, abs=2e-3)
     assert Limit(0.0, 0.2, "").advantage == pytest.approx(0.2)
     assert Limit(900.0, 0.3, "").advantage == 1.0
-    assert nothing("why").advantage is None and not nothing("why").exists and nothing("why").note == "why"
+    assert no_limit("why").advantage is None and not no_limit("why").exists and no_limit("why").note == "why"
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def test_each_secret_is_bound_by_the_part_that_covers_it_and_not_by_the_sum() ->
     public = of("lpgnn", epsilon_x=math.inf, epsilon_y=2.0)
     assert limit_of(public, "label").epsilon == pytest.approx(2.0) and not limit_of(public, "features").exists
     for secret in ("edge", "node", "features", "label"):
-        assert limit_of(of("gcn"), secret) == nothing("the method protects nothing")
+        assert limit_of(of("gcn"), secret) == no_limit("the method protects nothing")
 
 
 def test_an_edge_is_bound_by_the_price_of_the_relationship() -> None:
@@ -296,5 +296,5 @@ def test_reproducible_noise_is_attacked_as_if_it_were_not() -> None:
 
 
 def test_what_states_no_guarantee_has_no_limit() -> None:
-    assert limit_of(SimpleNamespace(), "edge") == nothing("the method states no guarantee")
+    assert limit_of(SimpleNamespace(), "edge") == no_limit("the method states no guarantee")
     assert limit_of(SimpleNamespace(guarantee=None), "label").note == "the method states no guarantee"

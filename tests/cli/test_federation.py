@@ -23,7 +23,7 @@ from graphveil.federation.transport.session import Message
 from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
-from graphveil.reports.federation.plan import draft, planned
+from graphveil.reports.federation.plan import draft, plan_of
 from tests.cli.conftest import Answer, Terminal, text_of
 from tests.graphs.made import TOML
 from tests.graphs.made import folder as own_folder
@@ -228,7 +228,7 @@ def read(screen: RenderableType) -> str:
 
 
 def plan(unsigned: tuple[str, ...] = (), **options: Any) -> str:
-    return read(screens.planned(planned(agreement(**options), 1000, 100, list(unsigned))))
+    return read(screens.planned(plan_of(agreement(**options), 1000, 100, list(unsigned))))
 
 
 def test_sizes_are_short_and_what_was_spent_is_rounded_up() -> None:
@@ -243,7 +243,7 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
     assert "inf: no privacy against the server, as was agreed" in text
     assert "NOT PROTECTED: the server can learn those of training nodes" in plan(epsilon=math.inf)
     assert "sigma" not in text and "randomized once at their holder, epsilon 1.5 each" in text
-    assert text.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
+    assert text.count(plan_of(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
     assert "Not signed by clinic, bank" in text and "Not signed by clinic" not in plan()
     assert "for 1,000 nodes (--nodes), 100 of them training (--training); before them 192 kB of alignment" in text
 
@@ -251,7 +251,7 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
 def test_a_plan_names_the_seconds_on_a_line() -> None:
     """96 kB and 3 trips of alignment; 4 trips and one of saving in each of 3 rounds, 6 around them, and the busiest."""
     agreed = agreement(mode="individual", epochs=3, republish=1)
-    answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
+    answer = plan_of(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
     links = traffic_of(agreed.setting, 1000, 100).by_link()
     assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
     assert answer["line"]["seconds_run"] == pytest.approx(21 * 0.05 + max(links.values()) * 8 / 1e8)

@@ -1,4 +1,4 @@
-"""Attribute inference: read private features off answers or embeddings, after learning from people who gave theirs.
+"""Attribute inference: predict private features from answers or embeddings, learned from people whose are public.
 
     x^ = ridge regression of x on what the method shows of a node, fitted on a public part of the nodes
 
@@ -6,7 +6,7 @@ Judged on all others against the mean predictor, which says of everybody what is
 Friends and people of one class have features in common, which no protection of one person's features hides: the same
 attack on labels spread over the edges, which read no features at all, is the baseline; or on the same method after all
 features were dealt out to other people, where that finds more.  Noise averaged over friends shows how many they are,
-and that tells of features; how much differs from training to training, so several are compared.
+which features correlate with; how much differs from training to training, so several are compared.
 Source: Duddu, Boutet, Shejwalkar, "Quantifying Privacy Leakage in Graph Embedding", MobiQuitous 2020 (arXiv
 2010.00906), section 4.3; each column is scaled and centred, so that a common feature does not pass for a leak.
 """
@@ -32,7 +32,7 @@ from graphveil.runtime.words import count_of
 
 _COLUMNS = 2000
 _ENTRIES = 100_000
-#: The probability that a method is held to tell more than one with other people's features although it does not.
+#: The probability that a method is said to reveal more than one with other people's features although it does not.
 FALSE_ALARM = 0.001
 
 
@@ -54,9 +54,9 @@ def attribute(
         graph: with the true features, which score the attack.
         column: the sensitive feature; None: all of them together (2,000 drawn ones where there are more).
         known_share: share of the nodes whose features are public.
-        dealt: the same of the same method, each trained after all features were dealt out to other nodes.
-        split: whose labels the baseline knows; default: half of them.
         observed: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
+        dealt: `observed` of the same method, each trained after all features were dealt out to other nodes.
+        split: whose labels the baseline knows; default: half of them.
 
     Raises:
         InputError: a column or share outside its range, or a feature that nobody or everybody has.
@@ -71,18 +71,18 @@ def attribute(
     public = np.zeros(len(rows), dtype=bool)
     # Learn on some people and judge on others, so that fitting by heart does not count.
     public[rng.permutation(len(rows))[: round(known_share * len(rows))]] = True
-    scores, explained = _read_off(rows, truth, public)
-    # The middle of the declared range, not of the data: whoever is judged has no say in where the line lies.
+    scores, explained = _regress(rows, truth, public)
+    # The middle of the declared range, not of the data: the people under attack do not move the threshold.
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
     members, non_members = (sample_of(scores[side], _ENTRIES, rng) for side in (above, ~above))
     figures = {"variance explained beyond the mean": explained, "columns": float(len(columns))}
-    several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
+    notes = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
 
-    def found_in(control: np.ndarray) -> float:
-        read, _ = _read_off(control, truth, public)
+    def auc_from(control: np.ndarray) -> float:
+        read, _ = _regress(control, truth, public)
         return auc_of(*(sample_of(read[side], _ENTRIES, rng) for side in (above, ~above)))
 
-    labels = found_in(labels_alone(graph, split, seed))
+    labels = auc_from(labels_alone(graph, split, seed))
     return judge(
         "attribute",
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
@@ -91,8 +91,8 @@ def attribute(
         limit=limit_of_answers(method),
         seed=seed,
         figures=figures,
-        notes=several,
-        **_baseline(labels, [found_in(rows) for rows in dealt]),
+        notes=notes,
+        **_baseline(labels, [auc_from(rows) for rows in dealt]),
     )
 
 
@@ -115,10 +115,10 @@ def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
     return facts
 
 
-def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, float]:
+def _regress(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, float]:
     """Fit on the public nodes; return scores of all others in deviations, and the share of variance explained."""
     centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
-    # Centred on the known people: moments of those who are judged are what the adversary is to find out.
+    # Standardised by the public people: the adversary does not have the moments of those who are judged.
     scaled = (rows - centre) / np.where(spread > 1e-12, spread, 1.0)
     model = Ridge(alpha=1.0).fit(scaled[public], truth[public])
     mean = truth[public].mean(axis=0)

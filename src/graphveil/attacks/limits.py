@@ -73,7 +73,7 @@ def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
     return np.clip(np.minimum(grown, mirrored), 0.0, 1.0)
 
 
-def nothing(why: str) -> Limit:
+def no_limit(why: str) -> Limit:
     return Limit(math.inf, 0.0, why)
 
 
@@ -89,18 +89,18 @@ def limit_of(method: object, secret: str) -> Limit:
     """
     guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:
-        return nothing("the method states no guarantee")
+        return no_limit("the method states no guarantee")
     # A run with reproducible noise is attacked all the same: its noise has the right law for whoever lacks the seed.
     caveat = caveat_of(guarantee)
-    # Preferred over the guarantee's parts, which may price a single list entry.
+    # Preferred over the guarantee's parts, whose epsilon may be of a single list entry.
     relationship = getattr(method, "epsilon_relationship", None)
     if secret == "edge" and relationship is not None:
         if math.isinf(relationship):
-            return nothing("the method does not protect edges")
+            return no_limit("the method does not protect edges")
         return Limit(float(relationship), guarantee.delta, f"epsilon of one relationship{caveat}")
     if _is_node(method):
         if math.isinf(guarantee.epsilon):
-            return nothing("the method protects nothing")
+            return no_limit("the method protects nothing")
         if secret == "edge" and getattr(getattr(method, "privacy", None), "rule", None) == "lists":
             epsilon, delta = guarantee.epsilon, guarantee.delta
             note = f"twice the epsilon of one node: a relationship stands in two lists{caveat}"
@@ -113,8 +113,8 @@ def limit_of(method: object, secret: str) -> Limit:
         if part.unit.covers & _COVERED[secret] and math.isfinite(part.epsilon):
             return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{caveat}")
     if math.isinf(guarantee.epsilon):
-        return nothing("the method protects nothing")
-    return nothing(f"outside what the method protects, which is {guarantee.unit.text}{caveat}")
+        return no_limit("the method protects nothing")
+    return no_limit(f"outside what the method protects, which is {guarantee.unit.text}{caveat}")
 
 
 def require_truth(graph: Graph, secret: str, where: str) -> None:
@@ -142,7 +142,7 @@ def limit_of_answers(method: object) -> Limit:
     """Return what a guarantee says of a node's features where the adversary sees the answer about that very node. Where
     whole nodes are protected, nothing: the answer is made of the node's own features, for its own eyes.
     """
-    return nothing(_JOINT) if _is_node(method) else limit_of(method, "features")
+    return no_limit(_JOINT) if _is_node(method) else limit_of(method, "features")
 
 
 def _is_node(method: object) -> bool:

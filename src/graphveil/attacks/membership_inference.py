@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from graphveil.attacks.limits import Limit, caveat_of, limit_of, nothing
+from graphveil.attacks.limits import Limit, caveat_of, limit_of, no_limit
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, shown_answers
 from graphveil.graphs import Graph, Split
@@ -106,9 +106,9 @@ def _limit(method: object) -> Limit:
         return limit_of(method, "node")
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
-        return nothing("the method states no guarantee")
+        return no_limit("the method states no guarantee")
     protects = "nothing" if guarantee.unprotected else f"{guarantee.unit.text}{caveat_of(guarantee)}"
-    return nothing(f"who trains is public to this method; it protects {protects}")
+    return no_limit(f"who trains is public to this method; it protects {protects}")
 
 
 def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What an attack found, as one frozen value: how well it tells members from others, and what epsilon allows.
+"""The result of an attack, as one frozen value: how well it tells members from others, and what epsilon allows.
 
 AUC        the chance that a random member scores above a random other (ties count half)
 advantage  TPR - FPR at a threshold that was chosen on the other half of the pairs, so that luck does not count
@@ -85,9 +85,9 @@ class AttackResult:
         """Whether the TPR or the advantage lies, with its whole interval, above what epsilon allows. Not where the AUC
         is no better than its baseline's: what was there without the secret did not leak.
         """
-        anyway = self.baseline if self.baseline_high is None else self.baseline_high
-        # The interval's low end: a result that only may be above its baseline accuses no method.
-        if anyway is not None and self.auc.low <= anyway:
+        baseline = self.baseline if self.baseline_high is None else self.baseline_high
+        # The interval's low end: a result that may lie at its baseline accuses no method.
+        if baseline is not None and self.auc.low <= baseline:
             return False
         over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
         return over_tpr or (self.advantage_limit is not None and self.advantage.low > self.advantage_limit)
@@ -118,13 +118,13 @@ class AttackResult:
         result = cls(**{**facts, **scores, **parsed})
         intervals = (result.auc, result.advantage, result.tpr_at_1_fpr)
         numbers = [result.delta, result.positives, result.negatives, *result.figures.values()]
-        maybe = (result.limit, result.advantage_limit, result.baseline, result.baseline_high)
-        numbers += [number for number in maybe if number is not None]
+        optional = (result.limit, result.advantage_limit, result.baseline, result.baseline_high)
+        numbers += [number for number in optional if number is not None]
         numbers += [number for interval in intervals for number in (interval.mean, interval.low, interval.high)]
         numbers += [number for interval in intervals for number in interval.runs]
         texts = [result.name, result.target, result.limit_note, result.baseline_note, *result.notes, *result.figures]
-        right = all(map(is_number, numbers)) and all(isinstance(text, str) for text in texts)
-        if not right or result.samples is not None:
+        is_valid = all(map(is_number, numbers)) and all(isinstance(text, str) for text in texts)
+        if not is_valid or result.samples is not None:
             raise TypeError("a field holds no number, or no text")
         return result
 
@@ -245,7 +245,7 @@ class _Table:
 
     def scores(self, weights: np.ndarray | None) -> tuple[float, float]:
         false, true = self.curve(weights)
-        return round(float(np.trapezoid(true, false)), 12), float(_at(false, true, FALSE_ALARMS))
+        return round(float(np.trapezoid(true, false)), 12), float(_tpr_at(false, true, FALSE_ALARMS))
 
     def corners(self) -> tuple[tuple[float, float], ...]:
         """Return at most 200 points of the curve, close together where false alarms are few."""
@@ -257,7 +257,7 @@ class _Table:
         return tuple((float(false[place]), float(true[place])) for place in corners)
 
 
-def _at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
+def _tpr_at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
     """Return the TPR at a rate of false alarms; between two thresholds one flips a coin."""
     after = int(np.searchsorted(false, rate, side="right"))
     if after == len(false):
@@ -282,7 +282,7 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
         # Exact instead: at p^n = 0.025 lies the smallest chance under which n successes of n are no surprise.
         surely = 0.025 ** (1 / min(p, q))
         low[0], high[0] = (surely, 1.0) if scores[0] == 1.0 else (0.0, 1 - surely)
-    share = _share(round(scores[1] * p), p, "exact")
+    share = _share_interval(round(scores[1] * p), p, "exact")
     # A bootstrap of few positives is too narrow; the exact interval is a floor for its width.
     low[1], high[1] = min(low[1], float(share.low)), max(high[1], float(share.high))
     auc, tpr = (
@@ -292,7 +292,7 @@ def _bootstrapped(table: _Table, rng: np.random.Generator) -> tuple[Interval, In
     return auc, tpr
 
 
-def _share(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
+def _share_interval(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
     """The 95% interval of a share, with `low` and `high`."""
     from scipy import stats  # slow to import, and a stored result needs none of it
 
@@ -314,7 +314,7 @@ def _advantage(members: np.ndarray, non_members: np.ndarray, rng: np.random.Gene
         alarms += int((used[1] >= threshold).sum())
     p, q = len(members), len(non_members)
     true, false = hits / p, alarms / q
-    up, down = _share(hits, p, "wilson"), _share(alarms, q, "wilson")
+    up, down = _share_interval(hits, p, "wilson"), _share_interval(alarms, q, "wilson")
     value = true - false
     # Newcombe's: Wilson's limits of both rates, added as squares, hold at rates near 0 and 1 where normal ones do not.
     low = value - math.hypot(true - up.low, down.high - false)

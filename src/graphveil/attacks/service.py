@@ -1,8 +1,8 @@
 """The answers of a fitted method that is queried with other features: all that the influence attacks use.
 
-A method decides itself: from its cache (the features asked with change nothing), not at all, or at a price for every
-new group of people. A plain network is taken as it is deployed in a vertical setting: the adversary hands in the
-features, the owner of the edges applies the network to them (Wu et al., IEEE S&P 2022, section 3).
+A method decides itself how it answers: from its cache (features handed in change nothing), not at all, or at a price
+for every new group of people. A plain network is taken as it is deployed in a vertical setting: the adversary hands in
+the features, the owner of the edges applies the network to them (Wu et al., IEEE S&P 2022, section 3).
 """
 
 from __future__ import annotations

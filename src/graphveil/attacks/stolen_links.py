@@ -96,9 +96,9 @@ def link_stealing(
     each = distances(answers, exam, DISTANCES)
     for column, name in enumerate(DISTANCES):
         figures[f"auc of {name}"] = auc_of(*exam.split(-each[:, column]))
-    anyway = auc_of(*exam.split(plain))
+    baseline = auc_of(*exam.split(plain))
     # Friends are alike: only what similarity tells beyond that was leaked by the edges.
-    figures["auc above no edges"] = auc_of(members, non_members) - anyway
+    figures["auc above no edges"] = auc_of(members, non_members) - baseline
     return judge(
         "link-stealing",
         f"which of {len(scores):,} pairs of {len(exam.nodes):,} nodes are an edge, {basis}",
@@ -106,7 +106,7 @@ def link_stealing(
         non_members,
         limit=limit_of(method, "edge"),
         seed=seed,
-        baseline=anyway,
+        baseline=baseline,
         baseline_note=without,
         figures=figures,
     )
@@ -124,7 +124,7 @@ def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> An
 
 
 def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
-    """Return a plain network trained on a release without its made edges: what the public ones show anyway.
+    """Return a plain network trained on a release without its made edges: what the public ones show baseline.
 
     Args:
         served: a released graph; its `public_edges` mask [e] says which edges are not made.

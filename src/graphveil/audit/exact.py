@@ -27,7 +27,7 @@ from graphveil.runtime.words import count_of
 
 Table = npt.NDArray[np.float64]
 Pair = tuple[int, int]
-#: What a mechanism answers, and what it is asked with.
+#: A mechanism's output, and its input.
 A = TypeVar("A")
 V = TypeVar("V")
 Rows = TypeVar("Rows", bound=Sized)
@@ -40,7 +40,7 @@ _LARGEST: Final = 1e4
 
 
 class Likely(Protocol[A_contra, V_contra]):
-    """A mechanism that says what it protects and how likely each answer is."""
+    """A mechanism with a guarantee and the likelihood of each output."""
 
     @property
     def guarantee(self) -> Guarantee: ...
@@ -162,7 +162,7 @@ def audit_table(
         bound = least_epsilon(table, guarantee.delta, pairs)
     else:
         bound = worst_ratio(table, pairs)
-    # Rows that do not add up to 1 mean that a report was forgotten, and the forgotten one may be the one that tells.
+    # Where a row does not add up to 1 an output is missing, and that one may be the one that reveals most.
     off = float(np.abs(np.expm1(logsumexp(table, axis=1))).max()) if complete else 0.0
     findings = (f"the probabilities of all outputs differ from 1 by {off:.3g}: some are missing, or wrong",)
     extent = f"{count_of(table.shape[0], 'input')} with {count_of(table.shape[1], 'output')} enumerated"

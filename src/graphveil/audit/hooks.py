@@ -99,8 +99,8 @@ def _weigh_sum(mechanism: PerturbedSum, answer: Tensor, first: Summed, second: S
     moved = float(np.linalg.norm(first_sums - second_sums))
     if moved == 0.0:
         return Evidence(0.0)
-    silent = mechanism.sigmas[first[2] - 1] == 0.0
-    mu = 1e6 if silent else _fewest_deviations(moved, answer.double().numpy() - first_sums)
+    noiseless = mechanism.sigmas[first[2] - 1] == 0.0
+    mu = 1e6 if noiseless else _fewest_deviations(moved, answer.double().numpy() - first_sums)
     return Evidence(moved / mechanism.sensitivity, mu=mu)
 
 

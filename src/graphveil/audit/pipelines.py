@@ -58,7 +58,7 @@ def pipeline(name: str, *, seed: int = 0, **settings: object) -> Pipeline[Graph,
         return method.fit(graph, split=split, randomness=randomness)
 
     estimator = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
-    epsilon, delta = _claimed(estimator, unit)
+    epsilon, delta = _claimed_budget(estimator, unit)
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
     hidden = info.trust == "central" and unit in ("person", "node")
     return Pipeline(
@@ -89,19 +89,19 @@ def outcome_of(method: Estimator, without: int | None = None) -> dict[str, objec
     }
     with tempfile.TemporaryDirectory() as folder:
         # The file as well: a scaler or a cached tensor in it can hold what no prediction shows.
-        outcome["the model file"] = _timeless(read_method(method.save(Path(folder) / "model")))
+        outcome["the model file"] = _without_times(read_method(method.save(Path(folder) / "model")))
     return outcome
 
 
-def _timeless(value: object) -> object:
+def _without_times(value: object) -> object:
     """Return the content of a file without its timestamps, which no data moves."""
     if isinstance(value, str):
         return _MOMENT.sub("then", value)
     if isinstance(value, Mapping):
-        return {name: _timeless(part) for name, part in value.items()}
+        return {name: _without_times(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_timeless(part) for part in value]
-    return tuple(_timeless(part) for part in value) if isinstance(value, tuple) else value
+        return [_without_times(part) for part in value]
+    return tuple(_without_times(part) for part in value) if isinstance(value, tuple) else value
 
 
 def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
@@ -175,7 +175,7 @@ def _person(train: Tensor) -> int:
     return int(train.nonzero()[0])
 
 
-def _claimed(method: Estimator, unit: str) -> tuple[float, float]:
+def _claimed_budget(method: Estimator, unit: str) -> tuple[float, float]:
     """The budget that a method declares for everything that one unit is part of."""
     parts = {
         "label": ("labels",),

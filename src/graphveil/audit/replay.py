@@ -1,4 +1,4 @@
-"""Record and replay: run a pipeline on a graph, freeze every mechanism's answer, run it again on a neighbour.
+"""Record and replay: run a pipeline on a graph, record every mechanism's answer, run it again on a neighbouring graph.
 
 Whatever a private pipeline does after a mechanism is a function of the mechanism's answers. With the answers frozen,
 number, order, settings and shapes of the calls, every tensor that is not noised, and all that comes out have to be
@@ -120,7 +120,12 @@ class _Differs(Exception):
 
 @dataclass
 class _Tape:
-    """The calls of one run; `frozen` holds those of the run that is replayed."""
+    """The calls of one run.
+
+    Attributes:
+        frozen: the calls of the run that is replayed; None in the first run.
+        inside: whether a watched mechanism is at work, whose own calls are not watched.
+    """
 
     seed: int
     frozen: Sequence[Call] | None = None
@@ -133,20 +138,20 @@ _FALSE_ALARM: Final = 1e-6
 
 
 def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0) -> Audit:
-    """Run on both graphs and compare. Not for several threads at once: the mechanisms' methods are replaced while it
-    runs, and put back afterwards.
+    """Run a pipeline on both graphs and compare. Not for several threads at once: the mechanisms' methods are replaced
+    while it runs, and put back afterwards.
 
     Args:
         pipeline: two neighbouring graphs, what is run on them and what is claimed.
     """
     first = _Tape(seed)
-    with _tapped(pipeline.taps, first):
+    with _taps_set(pipeline.taps, first):
         before = pipeline.outcome(pipeline.run(pipeline.first, SeededRandomness(seed)))
     # The same seed, so that weights and batches agree and what differs is what the data moved.
     second = _Tape(seed, first.calls)
     findings: list[str] = []
     try:
-        with _tapped(pipeline.taps, second):
+        with _taps_set(pipeline.taps, second):
             after = pipeline.outcome(pipeline.run(pipeline.second, SeededRandomness(seed)))
     except _Differs as difference:
         findings.append(str(difference))
@@ -161,7 +166,7 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0) -> Audit:
         findings += [
             f"{name} differs on the neighbour" for name in names if not same(before.get(name), after.get(name))
         ]
-    return _judged(pipeline, first.calls, second.calls, findings)
+    return _audit_of(pipeline, first.calls, second.calls, findings)
 
 
 def same(first: object, second: object) -> bool:
@@ -192,7 +197,7 @@ def same(first: object, second: object) -> bool:
     return bool(first == second)
 
 
-def _judged(pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str]) -> Audit:
+def _audit_of(pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str]) -> Audit:
     changes = [
         (
             call.tap.name,
@@ -232,20 +237,20 @@ def _judged(pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Ca
 
 
 @contextlib.contextmanager
-def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
-    """Every tap writes to the tape while the block runs."""
+def _taps_set(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
+    """Have every tap write to the tape while the block runs."""
     # Statically, so that a static or class method is put back as what it was and not as the function it wraps.
     originals = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
     try:
         for tap, (_, _, real) in zip(taps, originals, strict=True):
-            setattr(tap.owner, tap.attribute, _watched(tap, real, tape))
+            setattr(tap.owner, tap.attribute, _watch_calls(tap, real, tape))
         yield
     finally:
         for owner, attribute, real in originals:
             setattr(owner, attribute, real)
 
 
-def _watched(tap: Tap, real: Callable[..., object], tape: _Tape) -> Callable[..., object]:
+def _watch_calls(tap: Tap, real: Callable[..., object], tape: _Tape) -> Callable[..., object]:
     signature = inspect.signature(real)
 
     def method(me: object, *arguments: object, **named: object) -> object:

@@ -76,7 +76,7 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
     """
     _require_scores(first, second)
     # A cut chosen on the samples it is judged by would be the luckiest of 401, and false alarms more frequent.
-    choosing, judging = _divide(first, second)
+    choosing, judging = _split_scores(first, second)
     finite = np.concatenate(choosing)
     finite = finite[np.isfinite(finite)]
     cuts = np.unique(np.quantile(finite, _CUTS, method="nearest")) if finite.size else np.zeros(1)
@@ -100,7 +100,7 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
         InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
-    (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)
+    (choosing_first, choosing_second), (judging_first, judging_second) = _split_scores(first, second)
     # Half-way between both, where normal scores give the sharpest bound on mu; medians, as noise may have outliers.
     cut = (float(np.median(choosing_first)) + float(np.median(choosing_second))) / 2
     low = _rate(judging_first, cut, false_alarm / 2)[0]
@@ -121,7 +121,7 @@ def audit_events(
         false_alarm: how often a true claim is called broken.
         seed: of the noise.
     """
-    first, second = _both(draw, samples, seed)
+    first, second = _scores_of_both(draw, samples, seed)
     bound = epsilon_bound(first, second, guarantee.delta, false_alarm)
     notes = (f"{len(first):,} and {len(second):,} samples of two neighbours; Clopper-Pearson bounds of one event",)
     return judge(f"{target} (sampled)", guarantee.epsilon, guarantee.delta, bound, false_alarm, notes=notes)
@@ -142,7 +142,7 @@ def audit_mu(
     Args:
         claimed, delta: the epsilon that is claimed, and its delta. All others as of `audit_events`.
     """
-    first, second = _both(draw, samples, seed)
+    first, second = _scores_of_both(draw, samples, seed)
     mu = mu_bound(first, second, false_alarm)
     bound = gaussian_epsilon(1.0 / mu, delta) if mu > 0.0 else 0.0
     notes = (f"{len(first):,} and {len(second):,} samples of two neighbours; mu is at least {mu:.4f}",)
@@ -174,13 +174,13 @@ def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw
     return draw
 
 
-def _both(draw: Draw, samples: int, seed: int) -> tuple[Scores, Scores]:
+def _scores_of_both(draw: Draw, samples: int, seed: int) -> tuple[Scores, Scores]:
     randomness = SeededRandomness(seed)
     # One stream for both: with the same seed twice, both inputs would get the same noise and no bound would hold.
     return draw(True, samples, randomness), draw(False, samples, randomness)
 
 
-def _divide(first: Scores, second: Scores) -> tuple[tuple[Scores, Scores], tuple[Scores, Scores]]:
+def _split_scores(first: Scores, second: Scores) -> tuple[tuple[Scores, Scores], tuple[Scores, Scores]]:
     places = [math.ceil(_CHOOSING * len(scores)) for scores in (first, second)]
     a, b = places
     return (first[:a], second[:b]), (first[a:], second[b:])

@@ -100,7 +100,7 @@ class TreeCase:
 
     @property
     def steps(self) -> int:
-        """The steps that the release takes unless it is told otherwise."""
+        """The number of steps that the release takes by default."""
         return STEPS_A_NODE * self.nodes
 
     @property
@@ -116,7 +116,11 @@ class TreeCase:
         return World(np.zeros_like(private), private, nobody, [None] * len(private), neighbours)
 
     def scores(self, epsilon: float | None = None) -> Table:
-        """What the chain weighs trees by, [graphs, trees], if the tree may cost `epsilon`; default: what is claimed."""
+        """Return the chain's log-weights of trees, [graphs, trees].
+
+        Args:
+            epsilon: what the tree may cost; None: the claimed one.
+        """
         world, trees = self.world, Trees(self.nodes)
         weight = hierarchy.private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
         # All nodes are declared private: how many have a private edge is what the law may not depend on.
@@ -184,15 +188,15 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     limit, identity, anywhere = np.exp(trees.law(scores)), np.eye(len(trees.clusters)), trees.balanced()
     starts = [anywhere if start is None else identity[trees.number(start)] for start in case.world.starts]
     moments = sorted({1, max(1, count // 100), max(1, count // 10), count})
-    tables = {k: _after(trees, scores, np.stack(starts), k) for k in moments}
+    tables = {k: _law_after(trees, scores, np.stack(starts), k) for k in moments}
     moved = {k: float(np.abs(np.exp(table) - limit).sum(axis=1).max()) for k, table in tables.items()}
-    far = {k: max(apart / 2, _ROUNDING) for k, apart in moved.items()}
+    far = {k: max(distance / 2, _ROUNDING) for k, distance in moved.items()}
     # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
     delta = (1.0 + math.exp(case.epsilon)) * far[count]
     worst = [exact.worst_ratio(table, case.world.neighbours) for table in tables.values()]
     claim = (
-        f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
-        f"worst ratio of any tree then: {_listed(worst, '.3g')}",
+        f"from the limit in total variation after {_joined(moments, ',')} steps: {_joined(far.values(), '.1g')}",
+        f"worst ratio of any tree then: {_joined(worst, '.3g')}",
     )
     target = f"{case.name}, tree after {count:,} steps (exact)"
     if delta >= 1.0:
@@ -236,14 +240,14 @@ def audit_walks(
     return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **options)
 
 
-def _after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
+def _law_after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
     law: Table = np.matmul(first[:, None, :], trees.steps(scores, steps))[:, 0, :]
     with np.errstate(divide="ignore"):
         logs: Table = np.log(law)
     return logs
 
 
-def _listed(numbers: Iterable[float], spec: str) -> str:
+def _joined(numbers: Iterable[float], spec: str) -> str:
     return "; ".join(format(number, spec) for number in numbers)
 
 

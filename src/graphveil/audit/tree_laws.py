@@ -29,7 +29,7 @@ Bools = npt.NDArray[np.bool_]
 Clusters = frozenset[int]
 
 #: (2n - 3)!! trees: 105 of 5 leaves, 945 of 6.
-_MOST: Final = 6
+_MAX_LEAVES: Final = 6
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Trees:
     leaves: int
 
     def __post_init__(self) -> None:
-        if not 3 <= self.leaves <= _MOST:
-            raise InputError(f"all trees over {self.leaves} leaves", allowed=f"3 to {_MOST}")
+        if not 3 <= self.leaves <= _MAX_LEAVES:
+            raise InputError(f"all trees over {self.leaves} leaves", allowed=f"3 to {_MAX_LEAVES}")
 
     @property
     def clusters(self) -> tuple[Clusters, ...]:
@@ -52,7 +52,7 @@ class Trees:
         return _all_clusters(self.leaves)
 
     def number(self, tree: Dendrogram) -> int:
-        """Which of all a tree is."""
+        """Return a tree's number in the order of `clusters`."""
         below = [1 << leaf for leaf in range(self.leaves)]
         for left, right in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
             # A tree is told by its clusters alone: the chain's numbering of inner nodes and of sides plays no part.
@@ -136,7 +136,7 @@ def _numbers(leaves: int) -> dict[Clusters, int]:
 
 @lru_cache(maxsize=4)
 def _moves(leaves: int) -> npt.NDArray[np.int64]:
-    """In how many of its 2 (n - 2) proposals a step leads from one tree to another, [trees, trees]."""
+    """Return in how many of its 2 (n - 2) proposals a step leads from one tree to another, [trees, trees]."""
     numbers = _numbers(leaves)
     moves = np.zeros((len(numbers), len(numbers)), np.int64)
     for clusters, number in numbers.items():

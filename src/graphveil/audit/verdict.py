@@ -1,4 +1,4 @@
-"""What an audit says: what was claimed, what is proven at least, and whether the two agree."""
+"""The result of an audit: the claim, the proven lower bound, and whether the two agree."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer of one audit; raises InputError for a field that cannot be, named.
+    """The result of one audit; InputError, which names the field, for a value that cannot be.
 
     Attributes:
-        target: what was audited, and how. claimed_epsilon, delta: what the target says of itself.
+        target: what was audited, and how.
+        claimed_epsilon, delta: what the target claims.
         lower_bound: an epsilon that the target costs at least, at that delta.
         false_alarm: how often a right target gets a lower bound above what it costs; 0 where all was enumerated.
         verdict: "broken" when the bound exceeds the claim, or something private shows that no bound covers; "holds"
             means that this audit found nothing, and proves nothing more.
-        seconds: how long it took. notes: how it was done, and what was found.
+        seconds: how long it took.
+        notes: how it was done, and what was found.
     """
 
     target: str

@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 class PeerError(GraphveilError):
-    """Another party is gone, silent for too long, or does not follow the protocol."""
+    """Another party is unreachable, silent for too long, or does not follow the protocol."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """Who takes part, as one holder sees it: all in the agreement's order, and the server, which deals masks."""
+    """Who takes part, as one party sees it; `me`: its name, `holders`: all in the agreement's order."""
 
     me: str
     holders: tuple[str, ...]

@@ -39,7 +39,7 @@ SERVER = "server"
 KIND = "vfgnn"
 
 
-class _Publication(OneProcess):
+class _PublicationState(OneProcess):
     """Whether holders have begun to publish; shared by an estimator and its clones, which have the same holders."""
 
     begun: bool = False
@@ -93,7 +93,7 @@ class VFGNN:
         NUMBERS["seed"].require(seed=seed)
         self.settings: dict[str, Option] = {"epsilon": epsilon, "delta": delta, **settings}
         self.seed = seed
-        self._publication = _Publication()
+        self._publication = _PublicationState()
         self._run: _Run | None = None
 
     def fit(
@@ -125,9 +125,9 @@ class VFGNN:
         require_unreleased(graph, "vfgnn")
         require_randomness(source)
         require_call(LOCAL, progress=progress, watch=watch)
-        nodes = random_split(graph, self.seed) if split is None else split
-        require_split(nodes, int(graph.num_nodes))
-        members, holdings = partition_graph(graph, nodes, shares, seed=self.seed)
+        split = random_split(graph, self.seed) if split is None else split
+        require_split(split, int(graph.num_nodes))
+        members, holdings = partition_graph(graph, split, shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
         with self._publication.lock:
             if self._publication.begun:
@@ -141,15 +141,15 @@ class VFGNN:
         head = head_of(holdings)
         if head.predictions is None:
             raise InputError("no round was finished", where="VFGNN")
-        rows = [dict(row) for row in head.history]
-        self._run = _Run(setting, graph.schema, head.predictions, rows, source.void, trained.transcript)
+        history = [dict(row) for row in head.history]
+        self._run = _Run(setting, graph.schema, head.predictions, history, source.void, trained.transcript)
         return self
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
         """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c]. Raises
         InputError for any `graph`: other people would have to take part to be predicted.
         """
-        # Other people's holders would have to publish too; the label holder has no data of theirs.
+        # For other people all holders would have to publish again.
         if graph is not None:
             raise InputError("a federation predicts its own nodes only", where="VFGNN", remedy="leave the graph out")
         return self._fitted().probabilities.clone()
@@ -241,9 +241,9 @@ class VFGNN:
             schema = storage.schema_from(facts["schema"])
             setting = Setting.of(members, len(schema.classes), server=SERVER, **model.settings)
             probabilities = stored_probabilities(storage.Stored(facts, tensors), setting.classes)
-            rows = [{str(name): float(value) for name, value in row.items()} for row in facts["history"]]
+            history = [{str(name): float(value) for name, value in row.items()} for row in facts["history"]]
             void = None if facts["void"] is None else str(facts["void"])
-        model._run = _Run(setting, schema, probabilities, rows, void)
+        model._run = _Run(setting, schema, probabilities, history, void)
         model._publication.begun = True
         return model
 
@@ -254,11 +254,10 @@ class VFGNN:
     def set_params(self, **changes: Option) -> VFGNN:
         """Change settings before fitting. Raises InputError: for unknown ones, or when holders have published."""
         seed: Any = changes.pop("seed", self.seed)
-        settings = changes
         NUMBERS["seed"].require(seed=seed)
-        require_options(settings, "VFGNN")
+        require_options(changes, "VFGNN")
         params = self.get_params()
-        changed = {name: value for name, value in settings.items() if value != params[name]}
+        changed = {name: value for name, value in changes.items() if value != params[name]}
         if self._publication.begun and (changed or seed != self.seed):
             what = "these holders have already published, and each candidate of a search would publish again"
             raise InputError(what, where="VFGNN", remedy="make a new VFGNN; it publishes again, at a price of its own")

@@ -1,10 +1,10 @@
-"""One party's prediction for people who joined after a finished run: its folder, and who was published before.
+"""One party's prediction for people who joined after a finished run: its folder, and who was published before it.
 
     PARTY/checkpoints                      of the finished run: what was trained, digests of everybody who took part
     PARTY/predictions/NAME/checkpoints     of a prediction: who is new, and what is published of them
 
-Whoever is in a checkpoint of the run or of any prediction counts as published, also where nothing has left yet: digests
-are saved before anything leaves.  So nobody's row is published twice, whatever a prediction is named.
+Whoever is in a checkpoint of the run or of any prediction counts as published, also if nothing has left yet, because
+digests are saved before anything leaves.  So nobody's row is published twice, whatever a prediction is named.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def predict_party(
         patience: seconds to wait for other parties.
         listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
-        log: opens what is called with each message before it leaves, and when it is read.
+        log: opens a log, a function that is called with each message before it leaves, and when it is read.
 
     Raises:
         BudgetError: a row would be published a second time.
         GraphveilError: the run has not finished, or as `run_party`.
     """
     ids, setting = checked_inputs(agreement, identity, folder, graph, ids), agreement.setting
-    place = folder_of(folder, name)
+    checkpoints = folder_of(folder, name) / "checkpoints"
     # The run's folder stays locked: two predictions at a time could publish one person twice.
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
         if trained.rounds()[-1:] != [setting.rounds]:
@@ -98,7 +98,7 @@ def predict_party(
             return predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
         run_hash = prediction_hash(agreement.hash, name)
-        with closing(Checkpoints(place / "checkpoints", run_hash.hex())) as store, log() as record:
+        with closing(Checkpoints(checkpoints, run_hash.hex())) as store, log() as record:
             party_run = PartyRun(agreement, identity, run_hash, patience, listen, note)
             finished = run_session(party_run, build, store, ROUNDS, progress, record)
     if graph is None:
@@ -116,20 +116,20 @@ class Predicted:
 
 
 def prediction_hash(agreement_hash: bytes, name: str) -> bytes:
-    """Return what each frame of a prediction holds: no party can take one for a run, or for another prediction."""
+    """Return the hash in each frame of a prediction, by which no party takes it for a run or another prediction."""
     return hashlib.sha256(b"graphveil/predict/1 " + agreement_hash + name.encode()).digest()
 
 
 def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
     """Return who was published in all predictions but this one, by digest, whatever their folders are called now."""
     people: set[bytes] = set()
-    mine = prediction_hash(agreement.hash, name).hex()
+    own_hash = prediction_hash(agreement.hash, name).hex()
     for other in sorted(folder.iterdir()) if folder.is_dir() else ():
-        # By what its checkpoints say: a folder that was given another name has published all the same.
-        for digest in hash_prefixes_in(other / "checkpoints"):
-            if other.name == name and mine.startswith(digest):
+        # By the names of its checkpoints: a folder that was renamed has published all the same.
+        for prefix in hash_prefixes_in(other / "checkpoints"):
+            if other.name == name and own_hash.startswith(prefix):
                 continue
-            with closing(Checkpoints(other / "checkpoints", digest)) as store:
+            with closing(Checkpoints(other / "checkpoints", prefix)) as store:
                 # Saved before anything leaves: whoever may have been published counts as published.
                 for round in store.rounds()[-1:]:
                     people |= digest_rows(store.load(round, resumes=False).get("people"))
@@ -137,6 +137,7 @@ def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
 
 
 def digest_rows(digests: Tensor | None) -> set[bytes]:
+    """Return the digests in the rows of a tensor, one a person."""
     return set() if digests is None else {row.tobytes() for row in digests.numpy()}
 
 
@@ -150,16 +151,20 @@ class People:
     published: set[bytes]
 
     def new(self, order: Tensor) -> tuple[Tensor, Tensor]:
-        """Return which of the rows that all share were never published, int64, and their digests."""
+        """Return which of the rows that all share were never published, int64, and their digests.
+
+        Args:
+            order: the rows that all share, in their order.
+        """
         digests = self._digests(order)
-        before = self.published | digest_rows(self.before["people"])
-        new = torch.tensor([row.tobytes() not in before for row in digests.numpy()]).nonzero().squeeze(1)
+        published = self.published | digest_rows(self.before["people"])
+        new = torch.tensor([row.tobytes() not in published for row in digests.numpy()]).nonzero().squeeze(1)
         return new, digests[new]
 
     def old(self, order: Tensor) -> Tensor:
-        """Return of each row that all share its number in the run, -1 for nobody of it, int64 [n]."""
-        place = {row.tobytes(): number for number, row in enumerate(self.before["people"].numpy())}
-        return torch.tensor([place.get(row.tobytes(), -1) for row in self._digests(order).numpy()])
+        """Return of each row that all share its number in the run, -1 where it was not there, int64 [n]."""
+        number_of = {row.tobytes(): number for number, row in enumerate(self.before["people"].numpy())}
+        return torch.tensor([number_of.get(row.tobytes(), -1) for row in self._digests(order).numpy()])
 
     def _digests(self, order: Tensor) -> Tensor:
         return digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())

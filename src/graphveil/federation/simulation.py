@@ -1,7 +1,7 @@
 """All parties of a federation in one process, for experiments and tests, by the programs that run over the network.
 
-One graph is cut into parts: every column and every edge goes to exactly one holder, at random; the labels go to the
-first. A declared column stays whole: a part of a category's block would mean nothing.
+One graph is divided: every column and every edge goes to exactly one holder, at random; the labels go to the first
+holder. A declared column stays whole: a part of a category's block would mean nothing.
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
 """
 
@@ -110,12 +110,12 @@ def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.G
     """
     blocks = [np.arange(block.start, block.stop) for block in blocks_of(schema.columns)]
     columns = len(blocks) or schema.dimension
-    dealt = [np.sort(mine) for mine in _parts(rng.permutation(columns), shares)]
-    for number, mine in enumerate(dealt, start=1):
-        if not len(mine):
+    parts = [np.sort(part) for part in _parts(rng.permutation(columns), shares)]
+    for number, part in enumerate(parts, start=1):
+        if not len(part):
             what = f"holder {number} gets none of the {columns} feature columns"
             raise InputError(what, allowed="shares that give each holder at least one")
-    return [np.concatenate([blocks[place] for place in mine]) for mine in dealt] if blocks else dealt
+    return [np.concatenate([blocks[column] for column in part]) for part in parts] if blocks else parts
 
 
 def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
@@ -128,13 +128,13 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
     columns = feature_parts(graph.schema, shares, rng)
     # Both directions of an undirected edge go to one holder: otherwise two holders would know it.
     both = not graph.schema.directed
-    forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
-    edges = _parts(rng.permutation(forth.shape[1]), shares)
+    one_way = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
+    edges = _parts(rng.permutation(one_way.shape[1]), shares)
     rows, parts = to_rows(graph.x), []
-    for mine, here in zip(columns, edges, strict=True):
-        picked = forth[:, torch.from_numpy(np.sort(here))]
-        own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
-        parts.append((rows[:, mine], own))
+    for own_columns, own_edges in zip(columns, edges, strict=True):
+        forward = one_way[:, torch.from_numpy(np.sort(own_edges))]
+        edge_index = torch.cat([forward, forward.flip(0)], dim=1) if both else forward
+        parts.append((rows[:, own_columns], edge_index))
     return parts
 
 
@@ -144,12 +144,13 @@ def partition_graph(
     """Return the members "holder1".. and what each holds; arguments as of `vertical_partition`."""
     members, holdings = [], {}
     bound = max(abs(graph.schema.low), abs(graph.schema.high))
-    for number, (part, own) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
+    for number, (rows, edge_index) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
         name = f"holder{number}"
         head = LabelHead(graph.y, split.train, split.val, split.test) if number == 1 else None
-        features = part if graph.x.layout == torch.sparse_csr else torch.from_numpy(part.toarray())
-        holdings[name] = Holding(features, own, bound, head)
-        members.append(Member(name, int(part.shape[1]), number == 1, room_for(own.shape[1], int(graph.num_nodes))))
+        features = rows if graph.x.layout == torch.sparse_csr else torch.from_numpy(rows.toarray())
+        holdings[name] = Holding(features, edge_index, bound, head)
+        entries = room_for(edge_index.shape[1], int(graph.num_nodes))
+        members.append(Member(name, int(rows.shape[1]), labels=number == 1, entries=entries))
     return tuple(members), holdings
 
 
@@ -157,6 +158,6 @@ def _parts(order: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
     numbers = [] if isinstance(shares, str) or not isinstance(shares, Iterable) else list(shares)
     if not all(is_number(share) and 0 <= share < math.inf for share in numbers) or not sum(numbers):
         raise InputError(f"shares are {shares!r}", allowed="a number of at least 0 for each holder, such as (1, 1)")
-    # Cut at rounded sums and not part by part, so that the parts always add up to all columns.
+    # Divided at rounded sums, not rounded part by part, so that the parts always add up to all of it.
     cuts = np.cumsum(np.asarray(numbers, dtype=float) / sum(numbers))[:-1]
     return np.split(order, np.round(cuts * len(order)).astype(int))

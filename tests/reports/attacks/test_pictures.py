@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphveil.attacks import AttackResult, Limit, judge
-from graphveil.attacks.limits import nothing
+from graphveil.attacks.limits import no_limit
 from graphveil.attacks.result import Samples
 from graphveil.reports.attacks import run
 from graphveil.reports.attacks.figure import attack_charts, attack_figure, image_figure, summary
@@ -70,7 +70,7 @@ def test_images_have_one_line_for_the_truth_the_open_run_and_this_run() -> None:
         result = judge("reconstruction", "people", rng.random(50), rng.random(50), limit=limit)
         return replace(result, samples=Samples(("a$b", "c"), ORIGINAL, ORIGINAL + shift))
 
-    figure = image_figure({"lpgnn": rebuilt(Limit(1.0, 0.0, "x"), 9.0), PLAIN: rebuilt(nothing("x"), 0.1)})
+    figure = image_figure({"lpgnn": rebuilt(Limit(1.0, 0.0, "x"), 9.0), PLAIN: rebuilt(no_limit("x"), 0.1)})
     assert figure is not None
     assert [axes.get_ylabel() for axes in figure.axes] == ["original", PLAIN, "lpgnn, epsilon 1"]
     original, opened, veiled = (axes.images[0].get_array() for axes in figure.axes)

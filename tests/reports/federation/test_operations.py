@@ -25,8 +25,8 @@ from graphveil.reports.federation.earlier import paid_earlier
 from graphveil.reports.federation.folders import add_signature, facts_from, take_agreement, write_parties
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
 from graphveil.reports.federation.party import write_outcome
-from graphveil.reports.federation.review import PREVIOUS, REVIEWED, agreement_in, ending_soon, note_reviewed, reviewed
-from graphveil.reports.federation.verify import verified
+from graphveil.reports.federation.review import PREVIOUS, REVIEWED, agreement_in, ending_soon, note_reviewed, review_of
+from graphveil.reports.federation.verify import verify_log
 from tests.federation.crypto.test_keys import identity_files
 
 HOLDERS = ["clinic=127.0.0.1:2=30", "bank=127.0.0.1:3=40"]
@@ -42,7 +42,7 @@ def parties(path: Path, **settings: Any) -> Path:
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_review_names_every_kind_that_a_party_is_sent_once(mode: str, tmp_path: Path) -> None:
     epsilon = math.inf if mode == "all-shares" else 4.0
-    answer = reviewed(parties(tmp_path / "run", mode=mode, epsilon=epsilon) / "bank")
+    answer = review_of(parties(tmp_path / "run", mode=mode, epsilon=epsilon) / "bank")
     for who, roles in zip(answer["sees"], ({"server"}, {"holder", "label holder"}, {"holder"}), strict=True):
         kinds = [message["kind"] for message in who["sees"]]
         own = {kind for kind in MODE_OF[mode].sent if KINDS[kind].sender in roles - {"holder"}}
@@ -68,21 +68,21 @@ def test_what_was_not_reviewed_is_not_signed_and_changes_since_the_last_agreemen
         take_agreement(bank, file)
     assert (bank / FILE).read_text() == text and (bank / SIGNATURES).is_file()  # a refusal changes nothing
     for _ in range(2):  # also after it was reviewed: another look shows the same
-        answer = reviewed(bank, file)
+        answer = review_of(bank, file)
         assert {row["fact"]: (row["before"], row["now"]) for row in answer["changes"]} == {
             "epsilon": ("4.0", "5.0"),
             "clinic: address": ("127.0.0.1:2", "127.0.0.1:22"),
         }
         note_reviewed(bank, answer["agreement"])
     take_agreement(bank, file)
-    assert (bank / PREVIOUS).read_text() == text and len(reviewed(bank)["changes"]) == 2
+    assert (bank / PREVIOUS).read_text() == text and len(review_of(bank)["changes"]) == 2
     file.write_text(f"# {file.read_text()}")
-    assert reviewed(bank, file)["changes"] == [] and reviewed(bank, file)["previous"] is not None
+    assert review_of(bank, file)["changes"] == [] and review_of(bank, file)["previous"] is not None
     (bank / REVIEWED).write_text("[]")
     with pytest.raises(DataError, match="review again"):
         add_signature(bank)
     with pytest.raises(DataError, match="is no folder"):
-        reviewed(tmp_path / "nobody")
+        review_of(tmp_path / "nobody")
 
 
 def test_what_a_run_cost_that_never_finished_is_said_before_the_next(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def keep(run: Path, party: str, messages: list[Message]) -> None:
 
 
 def check(run: Path, party: str = "bank", other: str | None = None) -> dict[str, Any]:
-    return verified(run / party, run / other / TRANSCRIPT if other else None)
+    return verify_log(run / party, run / other / TRANSCRIPT if other else None)
 
 
 def test_logs_of_one_run_agree_also_when_a_message_was_lost_at_a_restart(tmp_path: Path) -> None:

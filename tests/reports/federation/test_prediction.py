@@ -30,7 +30,7 @@ from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile
 from graphveil.reports.federation.prediction import planned_prediction, published_once, write_prediction
 from graphveil.reports.federation.review import agreement_in
 from graphveil.reports.federation.status import StatusFile, status_of
-from graphveil.reports.federation.verify import verified
+from graphveil.reports.federation.verify import verify_log
 from graphveil.reports.rewrite import rewrite
 from tests.reports.federation.test_operations import message, parties
 
@@ -62,7 +62,7 @@ def test_logs_of_a_prediction_agree_also_when_it_was_repeated(tmp_path: Path) ->
     run = federation(tmp_path)
     keep(run, "bank", LOG)
     other = keep(run, "server", [each for each in LOG if "server" in (each.entry.sender, each.entry.receiver)])
-    answer = verified(run / "bank", other / TRANSCRIPT, prediction="may")
+    answer = verify_log(run / "bank", other / TRANSCRIPT, prediction="may")
     assert (answer["faults"], answer["paid"], answer["published"], answer["equal"]) == ([], 1, {"bank": 1}, 3)
     assert answer["prediction"] == "may"
 
@@ -81,16 +81,16 @@ def test_what_does_not_fit_a_prediction_is_a_fault(
 ) -> None:
     run = federation(tmp_path)
     keep(run, "bank", change(LOG))
-    faults = verified(run / "bank", prediction="may")["faults"]
+    faults = verify_log(run / "bank", prediction="may")["faults"]
     assert any(fault in line for line in faults), faults
 
 
 def test_what_is_no_prediction_is_refused(tmp_path: Path) -> None:
     bank = federation(tmp_path) / "bank"
     with pytest.raises(DataError, match=r"predictions.may: no message has been sent from here"):
-        verified(bank, prediction="may")
+        verify_log(bank, prediction="may")
     with pytest.raises(InputError, match=r"name is '\.\./bank'"):
-        verified(bank, prediction="../bank")
+        verify_log(bank, prediction="../bank")
 
 
 def test_a_status_lists_predictions_with_people_and_price_as_the_log_has_them(tmp_path: Path) -> None:

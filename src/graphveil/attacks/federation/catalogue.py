@@ -66,7 +66,7 @@ def require_federation_attack(name: str) -> FederationAttack:
     return FEDERATION_ATTACKS[name]
 
 
-def simulated(
+def simulate_run(
     setting: Setting,
     holdings: Mapping[str, Holding],
     *,

@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from graphveil.attacks.federation.labels import as_dense, own_rows, unit_rows
 from graphveil.attacks.federation.views import Recorded, View
-from graphveil.attacks.limits import Limit, nothing
+from graphveil.attacks.limits import Limit, no_limit
 from graphveil.attacks.result import AttackResult, auc_of, judge, sample_of
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import KINDS, UNIFORM
@@ -212,13 +212,13 @@ def limit_of_rows(view: View) -> Limit:
     """Return why no epsilon bounds what is learned of a person's features."""
     if not view.is_server:
         if view.setting.mode.opens_layer:
-            return nothing("paper mode opens a projection of all features to all holders")
-        return nothing("holders are kept apart by what is not sent or only as shares, not by an epsilon")
+            return no_limit("paper mode opens a projection of all features to all holders")
+        return no_limit("holders are kept apart by what is not sent or only as shares, not by an epsilon")
     if view.setting.mode.opens_hidden:
-        return nothing("the server is sent no row, and no epsilon bounds that")
+        return no_limit("the server is sent no row, and no epsilon bounds that")
     if math.isinf(view.setting.privacy.epsilon):
-        return nothing("epsilon is inf: nothing is protected against the server")
-    return nothing("epsilon is that of one published row; a person's features move the rows of neighbours too")
+        return no_limit("epsilon is inf: nothing is protected against the server")
+    return no_limit("epsilon is that of one published row; a person's features move the rows of neighbours too")
 
 
 def _inputs(view: View, victim: str) -> dict[str, Tensor]:

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.attacks.federation.views import Recorded, View
-from graphveil.attacks.limits import Limit, nothing
+from graphveil.attacks.limits import Limit, no_limit
 from graphveil.attacks.result import FALSE_ALARMS, AttackResult, judge
 from graphveil.errors import InputError
 from graphveil.federation.modes.propagation import transition_matrix
@@ -180,5 +180,5 @@ def limit_of_labels(view: View) -> Limit:
         return Limit(epsilon, 0.0, "epsilon of one label, randomized once, beyond what the control finds")
     mode = view.setting.mode
     if mode.opens_hidden or (mode.opens_sum and not view.is_server):
-        return nothing("what is made of gradients reaches holders as shares, which no epsilon bounds")
-    return nothing("epsilon_y is inf: labels are not protected")
+        return no_limit("what is made of gradients reaches holders as shares, which no epsilon bounds")
+    return no_limit("epsilon_y is inf: labels are not protected")

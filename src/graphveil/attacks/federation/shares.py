@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from graphveil.attacks.federation.views import Recorded, View
-from graphveil.attacks.limits import Limit, nothing
+from graphveil.attacks.limits import Limit, no_limit
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Setting
@@ -53,7 +53,7 @@ def shares(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0) 
     y, a = _equations(view)
     figures = {}
     if _SPARE + len(gram) <= a.shape[1] and len(gram) <= _MOST:
-        likenesses = _centred(solved(y, a), _step(view.setting))
+        likenesses = _centred(solve_words(y, a), _step(view.setting))
         figures["likenesses right, bit for bit"] = float((likenesses == gram).mean())
     judged, decoys = _pairs(gram, np.arange(len(gram)), people, np.random.default_rng([seed, 0x1A77]))
     # One round is enough to tell two rows apart.
@@ -107,7 +107,7 @@ def require_shares(setting: Setting, name: str) -> None:
         raise InputError("one publication", where=name, allowed="two or more", remedy="lower republish")
 
 
-def solved(y: np.ndarray, a: np.ndarray) -> np.ndarray:
+def solve_words(y: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Return x of x a = y, words [n, t]; InputError for equations that are dependent modulo 2.
 
     Args:
@@ -210,7 +210,7 @@ def _result(
     epsilon, delta = view.setting.privacy.epsilon, view.setting.privacy.delta
     limit = Limit(epsilon, delta, "epsilon of one published row in all rounds")
     if math.isinf(epsilon):
-        limit = nothing("epsilon is inf: nothing is protected against the server")
+        limit = no_limit("epsilon is inf: nothing is protected against the server")
     notes = ("a person's row in fixed point, or another person's: the server is given both",)
     return judge(
         name,

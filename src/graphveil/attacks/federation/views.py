@@ -35,16 +35,16 @@ from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import Randomness
 
-#: Of how many rounds an adversary keeps the messages: the first ones, and others evenly spread.
-MOST_ROUNDS = 32
-_FIRST_ROUNDS = 8
+#: Of how many rounds an adversary keeps the messages; of these, how many are the first rounds, others evenly spread.
+MOST_ROUNDS, _FIRST_ROUNDS = 32, 8
+#: How many rounds the naive design has at least.
 _NAIVE_ROUNDS = 12
-#: Kept of every round: keys, and who trains and validates.
+#: Kinds of which the messages of every round are kept: keys, and who trains and validates.
 _ANNOUNCED = ("labelled-rows", "validation-rows")
-_ALWAYS = ("mask-keys", *_ANNOUNCED)
-#: The sender of what a receiver adds up itself.
+_OF_ALL_ROUNDS = ("mask-keys", *_ANNOUNCED)
+#: The sender of a sum that a receiver computes from several messages.
 _OPENED = "all holders"
-#: With rows of those who train first in a round.
+#: Kinds of which the first messages in a round have a row for each of those who train.
 _TRAINED = (
     "noisy-share",
     "embeddings",
@@ -132,7 +132,7 @@ class View:
         return self.holding is None
 
     def bodies(self, kind: str, sender: str) -> list[Tensor]:
-        """What one party sent of one kind, as it was sent, in order.
+        """Return the bodies that one party sent of one kind, as they were sent, in order.
 
         Args:
             sender: a party's name.
@@ -140,7 +140,7 @@ class View:
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
 
     def received(self, kind: str, sender: str | None = None) -> list[Tensor]:
-        """Numbers, float64 [., .] each, that reached this party in messages of a kind, in order.
+        """Return the numbers, float64 [., .] each, that reached this party in messages of a kind, in order.
 
         Args:
             sender: a party's name; None: of anybody.
@@ -150,18 +150,18 @@ class View:
 
     @property
     def of_trained(self) -> bool:
-        """Whether most is known of those who train; in mode guesses, and of layers that holders open, of all alike."""
+        """Whether messages say most of those who train; guesses and opened layers say as much of all nodes."""
         return "labelled-rows" in self.setting.mode.sent and not self.bodies("opened-share", self.setting.names[0])
 
     @cached_property
     def people(self) -> Tensor:
-        """Whose rows are looked at, int64: those who train, whom all parties know, or all."""
+        """The nodes whose rows are attacked, int64: those who train, whom all parties know, or all."""
         if not self.of_trained:
             return torch.arange(self.nodes)
         return next(message.body for message in self.messages if message.kind == "labelled-rows")
 
     def rows(self) -> dict[str, list[Tensor]]:
-        """Everything that reached this party with a row for each of `people`, float64 [people, .], by kind."""
+        """Return everything that reached this party with a row for each of `people`, float64 [people, .], by kind."""
         trained = {id(message) for message in self.of_training()}
         rows: dict[str, list[Tensor]] = {}
         for message in self.messages:
@@ -187,7 +187,7 @@ class View:
                 yield message
 
     def trained(self, kind: str, sender: str) -> list[Tensor]:
-        """What reached this party from a sender of those who train, round by round, float64 [people, .].
+        """Return what a sender sent this party of those who train, round by round, float64 [people, .].
 
         Args:
             sender: a party's name.
@@ -199,12 +199,12 @@ class View:
         """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""
         body = message.body
         if body.dtype == torch.int64 and body.dim() == 1:
-            # Classes start at -1, for nobody's: shifted by one and cut again, such a row is all zeros.
+            # Class -1 stands for none: shifted by one and cut again, its row is all zeros.
             return functional.one_hot(body + 1, self.setting.classes + 1).double()[:, 1:]
         return body.double() * 2.0**-self.setting.protocol.bits if body.dtype == torch.int64 else body.double()
 
     def first_layers(self) -> list[Tensor]:
-        """h0 of every round as a holder opens it in paper mode: its own share and what the others sent, float64."""
+        """Return h0 of every round as a holder opens it in paper mode: the sum of all shares, its own too, float64."""
         opened = [m for m in self.messages if m.kind == "opened-share"]
         rounds = sorted({m.round for m in opened})
         # By sender: a holder's own share went to each of the others and stands here several times, but counts once.
@@ -222,7 +222,7 @@ class View:
 
     @cached_property
     def openings(self) -> list[Opening]:
-        """What the server of mode shared-linear opens of those who train, round by round."""
+        """The openings of those who train at the server of mode shared-linear, round by round."""
         shares: dict[int, list[Tensor]] = {}
         for message in self.of_training():
             if message.kind == "noisy-share":
@@ -236,11 +236,12 @@ class View:
         return openings
 
     def projections(self) -> list[Tensor]:
-        """z of those who train in every round of mode shared-linear, float64 [t, h], its noise inside."""
+        """Return z of those who train in every round of mode shared-linear, float64 [t, h], with its noise."""
         return [opening.z.double() * 2.0 ** (-2 * self.setting.protocol.bits) for opening in self.openings]
 
     def steps(self) -> list[tuple[Tensor, Tensor]]:
-        """How far z moved since the first round, G A, and A, which is 0 then, in each later round; float64 [t, h]."""
+        """Return how far z moved since the first round, where A is 0, which is G A, and A; of each later round, float64
+        [t, h]."""
         first, *later = self.projections()
         unit = 2.0**-self.setting.protocol.bits
         return [(z - first, o.a.double() * unit) for z, o in zip(later, self.openings[1:], strict=True)]
@@ -255,8 +256,11 @@ class View:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A simulated run with the content of its messages; what each holder remembers before the first round (`start`),
-    and after each round where asked for (`states`).
+    """A simulated run with the content of its messages.
+
+    Attributes:
+        start: holder -> its state before the first round.
+        states: holder -> its states after each round, where these were recorded.
     """
 
     setting: Setting
@@ -267,10 +271,10 @@ class Recorded:
     states: Mapping[str, tuple[Mapping[str, Tensor], ...]]
 
     def view(self, party: str, *, naive: bool = False) -> View:
-        """Return what a party sees; with `naive` also what that design shows it, see the module.
+        """Return what a party sees.
 
         Args:
-            naive: whether it is the naive design.
+            naive: whether the run is of the naive design, which shows more, see the module.
         """
         relays = naive and party == self.setting.server
         # An adversary gets what reached it or left it; in the naive design the server passes all messages on.
@@ -285,16 +289,16 @@ class Recorded:
         return View(party, self.setting, holding, nodes, own, weights, slopes)
 
     def _opened_messages(self) -> Iterator[Message]:
-        """Yield all messages, and in mode all-shares in place of shares of z what the label holder adds them up to."""
+        """Yield all messages; in mode all-shares the sums that the label holder opens, in place of shares of z."""
         yield from (m for m in self.messages if m.kind != "hidden-share")
         holder = self.setting.label_holder
         result = self.trained.holders.get(holder)
         if isinstance(result, AllSharesHolder):
-            # One share alone is uniform, and its own is in no message.
+            # One share alone is uniform, and the label holder's own share is in no message.
             yield from (Message(round, _OPENED, holder, "hidden-share", z) for round, z in result.hidden)
 
     def secret(self, name: str) -> Tensor:
-        """Return what all holders of mode shared-linear share, words: the truth.
+        """Return a secret that all holders of mode shared-linear have shares of, words: the truth.
 
         Args:
             name: "p" for P_o [m, d], "gram" for G [m, t], "w" for W_0 [d, h].
@@ -337,9 +341,9 @@ def record(
     """Run all parties in this process and keep what they send.
 
     Args:
-        rounds: whose messages are kept, and only those with a row a node or a row a training node; keys of masks, and
-            who trains and validates, are kept always. None: everything, which is far more in mode shared-linear.
-        states: keep what holders remember after each round too.
+        rounds: of which messages are kept, if they have a row for each node or each training node; keys of masks, and
+            who trains and validates, are always kept. None: everything, which is far more in mode shared-linear.
+        states: whether to keep the holders' states after each round too.
     """
     holdings = {name: _with_new_head(holding) for name, holding in holdings.items()}
     nodes = next(iter(holdings.values())).nodes
@@ -347,19 +351,19 @@ def record(
     messages: list[Message] = []
     start: dict[str, Mapping[str, Tensor]] = {}
     after: dict[str, list[Mapping[str, Tensor]]] = {name: [] for name in setting.names} if states else {}
-    at: dict[str, int] = {}
+    round_of: dict[str, int] = {}
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
             # A party's own count of rounds: in one process some are ahead of others.
-            number = at.get(name, 0)
+            number = round_of.get(name, 0)
             # A of a round is shared in the round before.
-            used = number + (effect.kind == "gradient-share")
-            if rounds is None or effect.kind in _ALWAYS or (used in rounds and len(effect.body) in rows):
+            used_in = number + (effect.kind == "gradient-share")
+            if rounds is None or effect.kind in _OF_ALL_ROUNDS or (used_in in rounds and len(effect.body) in rows):
                 # Cloned: programs go on working in their tensors, and a view would show what was never sent.
                 messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):
-            at[name] = effect.round + 1
+            round_of[name] = effect.round + 1
             if not effect.round and name in holdings:
                 start[name] = _copied(effect)
             elif name in after:
@@ -387,7 +391,7 @@ def naive(setting: Setting) -> Setting:
     """Return the naive design for the same holders, with enough rounds to solve for all features but one's own."""
     unknown = setting.columns - min(member.columns for member in setting.members)
     enough = math.ceil(1.1 * unknown / setting.model.width) + 2
-    open_: dict[str, Option] = {
+    unprotected: dict[str, Option] = {
         "mode": "paper",
         "opened": True,
         "epsilon": math.inf,
@@ -396,10 +400,10 @@ def naive(setting: Setting) -> Setting:
         "unit": "publication",
         "degree_bound": 0,
     }
-    return setting.with_options(**open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
+    return setting.with_options(**unprotected, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
 
 
 def _with_new_head(holding: Holding) -> Holding:
-    """A label head remembers its run."""
+    """Return a holding with a new label head: a head keeps the history of its run."""
     head = holding.head
     return holding if head is None else replace(holding, head=LabelHead(head.labels, head.train, head.val, head.test))

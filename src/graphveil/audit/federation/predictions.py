@@ -184,11 +184,11 @@ class Predicted:
         masked = {who: bodies[0] for (who, _, _), bodies in self.run.bodies(_OPENING, "masked-right").items()}
         for name, share in self.shares().items():
             matrix = transition_matrix(self.holdings[name].edge_index, EVERYBODY)
-            others = [other for other in names if other != name]
-            y = torch.stack([self.run.states[1][name]["y"], *(masked[other] for other in others)]).sum(dim=0)
+            other_names = [other for other in names if other != name]
+            y = torch.stack([self.run.states[1][name]["y"], *(masked[other] for other in other_names)]).sum(dim=0)
             product = ring.matmul(rounded_down(matrix, len(names), self.setting.protocol.bits)[_NEW_ROWS.numpy()], y)
             mask = walk.mask(self.keys[name], EVERYBODY, name)
-            of_masks = [ring.matmul(self.matrix(other, name)[_NEW_ROWS], mask) for other in others]
+            of_masks = [ring.matmul(self.matrix(other, name)[_NEW_ROWS], mask) for other in other_names]
             added[name] = share - product - torch.stack(of_masks).sum(dim=0)
         return added
 

@@ -162,9 +162,9 @@ def init(
 
 def review(folder: Keyed, agreement: File = None, as_json: options.Json = False) -> None:
     """Show an agreement in plain words and record that it was reviewed, which sign requires."""
-    from graphveil.reports.federation.review import note_reviewed, reviewed
+    from graphveil.reports.federation.review import note_reviewed, review_of
 
-    answer = reviewed(folder, agreement)
+    answer = review_of(folder, agreement)
     emit(answer, as_json=as_json, screen=lambda: screens.reviewed(answer))
     # After the screen: what nobody could read was not reviewed.
     note_reviewed(folder, answer["agreement"])
@@ -207,12 +207,12 @@ def plan(
 ) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
     from graphveil.federation.transport.line import Line
-    from graphveil.reports.federation.plan import draft, planned
+    from graphveil.reports.federation.plan import draft, plan_of
     from graphveil.reports.federation.prediction import planned_prediction
 
     shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape, validation=validation)
+    answer = plan_of(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape, validation=validation)
     if joining is not None:
         answer["joining"] = planned_prediction(agreement, nodes, joining, shape)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
@@ -252,7 +252,7 @@ def predict(
     from graphveil.federation.modes.joined import ROUNDS
     from graphveil.federation.predicting import folder_of, predict_party
     from graphveil.graphs import load_plain
-    from graphveil.reports.federation.log import TranscriptFile, removed_unsaid
+    from graphveil.reports.federation.log import TranscriptFile, remove_if_silent
     from graphveil.reports.federation.prediction import published_once, write_prediction
     from graphveil.reports.federation.status import StatusFile
 
@@ -269,7 +269,7 @@ def predict(
 
     complain(f"{identity.name}: waiting for the other parties")
     started = time.monotonic()
-    with removed_unsaid(here):
+    with remove_if_silent(here):
         predicted = predict_party(
             agreement,
             identity,
@@ -307,9 +307,9 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Check a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
-    from graphveil.reports.federation.verify import verified
+    from graphveil.reports.federation.verify import verify_log
 
-    answer = verified(folder, other, prediction=prediction)
+    answer = verify_log(folder, other, prediction=prediction)
     emit(answer, as_json=as_json, screen=lambda: screens.verified(answer))
     if answer["faults"]:
         raise typer.Exit(_FAILED)

@@ -278,8 +278,8 @@ def deal_for_inputs(
     product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
     for name in setting.names:
         block = setting.blocks[name]
-        others = torch.stack([weights[other][block] for other in setting.names if other != name]).sum(dim=0)
-        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, block].contiguous(), others)
+        other_masks = torch.stack([weights[other][block] for other in setting.names if other != name]).sum(dim=0)
+        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, block].contiguous(), other_masks)
     yield from deal_truncation(keys, product, setting.protocol.bits, "inputs")
     for walk in last_hops_of(setting, rows)[:-1]:
         yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graphveil.attacks import AttackResult
-from graphveil.attacks.federation.catalogue import attack_federation, require_federation_attack, simulated
+from graphveil.attacks.federation.catalogue import attack_federation, require_federation_attack, simulate_run
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement
 from graphveil.federation.modes.holder import Holding
@@ -70,7 +70,7 @@ def attack_folder(
     results: dict[str, AttackResult] = {}
     for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
         progress(Progress(len(results), 1 + plain, f"simulating the federation, {label}"))
-        run = simulated(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
+        run = simulate_run(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
         results[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
     return results
 

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import Target, attack
-from graphveil.attacks.federation.catalogue import attack_federation, simulated
+from graphveil.attacks.federation.catalogue import attack_federation, simulate_run
 from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Setting
@@ -218,7 +218,7 @@ class _Experiments:
         results: list[AttackResult] = []
         # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
         for unprotected in (True, False):
-            run = simulated(setting, holdings, unprotected=unprotected, name=name, **options)  # type: ignore[arg-type]
+            run = simulate_run(setting, holdings, unprotected=unprotected, name=name, **options)  # type: ignore[arg-type]
             results.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
         together, alone = _correct(head_of(run.holdings))
         return Way(

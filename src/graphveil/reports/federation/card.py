@@ -44,7 +44,7 @@ _NOBODY = "None was run: an attack needs the data of all holders, which no party
 
 
 def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
-    """Return the card of a party, of what it kept of its run and one holder's ledger."""
+    """Return the card of a party, from the outcome of its run and one holder's ledger."""
     guarantee, party, about = Guarantee.from_dict(outcome["guarantee"]), Path(outcome["folder"]), ""
     picture: tuple[Section, ...] = ()  # of all that a run sends, much of which a prediction does not
     if "prediction" in outcome:
@@ -52,7 +52,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         about = f", prediction {outcome['prediction']}"
     else:
         picture = (cards.picture_section(federation_parties(_setting(outcome), guarantee)),)
-    units = map(unit_line, outcome.get("units", ()))  # of which outcomes of earlier versions state none
+    units = map(unit_line, outcome.get("units", ()))  # outcomes of earlier versions state none
     typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
     kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
     rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
@@ -75,7 +75,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
 
 
 def _setting(outcome: Mapping[str, Any]) -> Setting:
-    """Return the agreed setting, or a like one where a folder of an earlier version has no agreement."""
+    """Return the agreed setting, or a similar one where a folder of an earlier version has no agreement."""
     folder = Path(outcome["folder"])
     if (folder / AGREEMENT).is_file():
         return read_agreement(folder).setting
@@ -86,7 +86,7 @@ def _setting(outcome: Mapping[str, Any]) -> Setting:
 
 
 def _matter(outcome: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Return what hubs read; only the label holder, which knows the accuracy, states it."""
+    """Return the front matter that model hubs read; only the label holder, which knows the accuracy, states it."""
     subject = front_matter.Subject("federation", f"federation-{outcome['mode']}", str(outcome["run"]), guarantee)
     if "accuracy" not in outcome:
         return front_matter.of_model(subject)
@@ -110,9 +110,14 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
         raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error
     check_party(folder)
     cards.write_card(card, folder)
-    about = {"method": f"federation ({outcome['mode']})", "data": str(outcome["run"])}
-    about["void"] = outcome["guarantee"]["void"]
-    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+    return {
+        "run": str(folder),
+        "report": None,
+        "card": str(folder / cards.MARKDOWN),
+        "method": f"federation ({outcome['mode']})",
+        "data": str(outcome["run"]),
+        "void": outcome["guarantee"]["void"],
+    }
 
 
 def check_party(folder: Path) -> None:
@@ -140,7 +145,7 @@ def check_party(folder: Path) -> None:
 def _published(outcome: Mapping[str, Any]) -> str:
     what = count_of(outcome["publications"], "publication")
     if "prediction" in outcome:
-        # The server of mode guesses hears of nobody.
+        # The server of mode guesses is not told who is new.
         count = "" if outcome["people"] is None else f"{outcome['people']:,} "
         what = f"one publication of {count}people who joined after the run"
     line = f"Mode {outcome['mode']}, {what}"

@@ -1,7 +1,7 @@
-"""Runs under other agreements in a party's folder: what they cost stays on record, since the same people paid it.
+"""Runs under other agreements in a party's folder: what they cost stays on record, because the same people paid it.
 
-earlier/HASH/                 what the run under the agreement of that hash left: outcome, guarantee, ledger, card
-checkpoints/HASH.published    how far it had published: all there is of a run, or a prediction, that never finished
+earlier/HASH/                 outcome, guarantee, ledger and card of the run under the agreement of that hash
+checkpoints/HASH.published    the last round it published for: all there is of a run, or prediction, that never finished
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphveil.reports.federation.review import PREVIOUS, agreement_in
 from graphveil.runtime.words import count_of
 
 EARLIER: Final = "earlier"
-#: The outcome last: as long as it is there, what a crash left here is moved the next time.
+#: The outcome last: while it is there, files that a crash left behind are moved the next time.
 _FILES: Final = (LEDGER, GUARANTEE, DIGESTS, MARKDOWN, HTML, PREDICTED, METRICS, OUTCOME)
 _DIGITS: Final = 16
 
@@ -44,13 +44,13 @@ def put_aside(folder: Path, agreement: Agreement) -> None:
     hash = _agreement_of(folder)
     if hash is None or hash == agreement.hash.hex():
         return
-    place = folder / EARLIER / hash[:_DIGITS]
+    target = folder / EARLIER / hash[:_DIGITS]
     with writing(folder):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in _FILES:
             if (folder / name).is_file():
-                (folder / name).replace(place / name)
-        sync_folder(place)
+                (folder / name).replace(target / name)
+        sync_folder(target)
 
 
 def paid_earlier(folder: Path, agreement: Agreement) -> list[str]:
@@ -92,9 +92,7 @@ def _costs(what: str, ledger: Ledger) -> Iterator[str]:
 
 
 def _agreement_of(folder: Path) -> str | None:
-    """Return the hash of the agreement under which a folder's outcome came about; None for none, or of a version that
-    did not note it.
-    """
+    """Return the hash of the agreement of a folder's outcome; None where there is no outcome, or it states no hash."""
     try:
         outcome: Any = read_json(folder / OUTCOME)
     except (OSError, ValueError, GraphveilError):

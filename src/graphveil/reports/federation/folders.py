@@ -1,6 +1,6 @@
 """Folders of a federation before it runs: a split for experiments, and every party's key, certificate and agreement.
 
-split    FOLDER/holder1 ...    own-files folders, rows in different orders, so that alignment has something to do
+split    FOLDER/holder1 ...    own-files folders, with rows in different orders, as real holders have them
 init     FOLDER/server, FOLDER/<holder> ...    key.pem, certificate.pem, agreement.toml, signatures.json
 """
 
@@ -53,7 +53,7 @@ from graphveil.runtime.checks import KINDS
 
 @dataclass(frozen=True)
 class Facts:
-    """What an agreement says besides settings: parties without certificates, classes, range, direction, form of ids."""
+    """What an agreement states beside settings; parties have no certificates yet, `ids` is the form of ids."""
 
     parties: tuple[Party, ...]
     classes: tuple[str, ...]
@@ -96,14 +96,13 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     generator = torch.Generator().manual_seed(seed)
     summary: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path, own=True) as folder:
-        dealt = vertical_partition(graph, shares, seed=seed)
-        chosen = feature_parts(graph.schema, shares, np.random.default_rng(seed))
-        for number, ((x, edge_index), features) in enumerate(zip(dealt, chosen, strict=True), start=1):
-            # Each holder in another order: an exercise in which rows happened to agree would pass without any
-            # alignment.
+        parts = vertical_partition(graph, shares, seed=seed)
+        columns = feature_parts(graph.schema, shares, np.random.default_rng(seed))
+        for number, ((x, edge_index), features) in enumerate(zip(parts, columns, strict=True), start=1):
+            # In another order at each holder: if rows were in one order, a run would succeed without alignment too.
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
-            place = torch.empty_like(order)
-            place[order] = torch.arange(nodes)
+            position = torch.empty_like(order)
+            position[order] = torch.arange(nodes)
             has_labels = number == 1
             masks = (
                 {f"{part}_mask": getattr(split, part)[order] for part in ("train", "val", "test")}
@@ -112,7 +111,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
             )
             part = make_graph(
                 features_from_rows(x[order.numpy()]),
-                place[edge_index],
+                position[edge_index],
                 graph.y[order] if has_labels else torch.full((nodes,), -1),
                 graph.schema.derived(selected=features.tolist(), name=name, private=PRIVATE_PARTS),
                 ids=[ids[row] for row in order.tolist()],
@@ -135,7 +134,7 @@ def facts_of(source: Path, port: int) -> Facts:
     Raises:
         DataError: no holders are there, or they differ in range, classes or direction.
     """
-    folders = sorted(place for place in source.glob("holder*") if place.is_dir())
+    folders = sorted(path for path in source.glob("holder*") if path.is_dir())
     if not folders:
         raise DataError("holds no holder1, holder2, ...", where=str(source), remedy="graphveil federation split")
     graphs = [load_plain(str(folder)) for folder in folders]
@@ -147,10 +146,10 @@ def facts_of(source: Path, port: int) -> Facts:
         parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, room, schema.columns))
     first = schemas[0]
     for folder, schema in zip(folders, schemas, strict=True):
-        for what in ("low", "high", "directed"):
-            if getattr(schema, what) != getattr(first, what):
-                agreed = f"{getattr(first, what)}, as {folders[0].name} declares"
-                raise DataError(f"{what} is {getattr(schema, what)}", where=str(folder), allowed=agreed)
+        for fact in ("low", "high", "directed"):
+            if getattr(schema, fact) != getattr(first, fact):
+                agreed = f"{getattr(first, fact)}, as {folders[0].name} declares"
+                raise DataError(f"{fact} is {getattr(schema, fact)}", where=str(folder), allowed=agreed)
     return Facts(tuple(parties), first.classes, first.low, first.high, first.directed)
 
 
@@ -271,23 +270,23 @@ def write_parties(
         **certificates,
     }
     parties = tuple(replace(party, certificate=all_certificates[party.name].decode()) for party in facts.parties)
-    whole = {**OPTIONS, **settings}
+    all_settings = {**OPTIONS, **settings}
     text = agreement_text(
-        name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed, ids=facts.ids
+        name, parties, facts.classes, facts.low, facts.high, all_settings, directed=facts.directed, ids=facts.ids
     )
     agreement = parse_agreement(text.encode(), where=str(path))
     signatures = sign(text.encode(), tuple(identities.values()))
     with new_folder(path) as folder:
         for party in parties:
-            place = folder / party.name
-            # Only for parties whose key was made here; the others' keys never leave their own machines.
+            party_folder = folder / party.name
+            # Only for parties whose key was generated here; other keys never leave their parties' machines.
             if party.name in identities:
-                write_identity(identities[party.name], place)
+                write_identity(identities[party.name], party_folder)
             else:
-                place.mkdir(mode=0o700)
-                write_bytes(place / CERTIFICATE, all_certificates[party.name])
-            write_text(place / FILE, text)
-            write_text(place / SIGNATURES, signatures)
+                party_folder.mkdir(mode=0o700)
+                write_bytes(party_folder / CERTIFICATE, all_certificates[party.name])
+            write_text(party_folder / FILE, text)
+            write_text(party_folder / SIGNATURES, signatures)
     return {
         "run": name,
         "folder": str(path),
@@ -299,23 +298,22 @@ def write_parties(
 
 
 def take_agreement(folder: Path, file: Path) -> None:
-    """Copy an agreement into a party's folder; signatures of the one before are dropped, its text stays beside it.
+    """Copy an agreement into a party's folder; the previous one stays beside it, without its signatures.
 
     Raises:
-        DataError: it is none.
-        InputError: it was not reviewed there.
+        DataError: the file is no agreement.
+        InputError: it was not reviewed in this folder.
     """
-    data, there = agreement_in(file).data, folder / FILE
+    data, target = agreement_in(file).data, folder / FILE
     require_reviewed(folder, data, file)
-    before = read_bytes(there, largest=LARGEST_TOML) if there.is_file() else data
-    if not there.is_file() or before != data:
+    before = read_bytes(target, largest=LARGEST_TOML) if target.is_file() else data
+    if not target.is_file() or before != data:
         if before != data:
             write_bytes(folder / PREVIOUS, before)
-        with writing(there):
-            # Before the file changes: signatures of another agreement must not stand beside this one, even after a
-            # crash.
+        with writing(target):
+            # Before the file changes: even after a crash no signatures of another agreement lie beside this one.
             (folder / SIGNATURES).unlink(missing_ok=True)
-        write_bytes(there, data)
+        write_bytes(target, data)
 
 
 def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
@@ -330,18 +328,18 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
-    signed: dict[str, str] = {}
+    signatures: dict[str, str] = {}
     for source in (file, *signature_files):
         if source != file or file.is_file():
-            signed |= _signatures(source, agreement)
+            signatures |= _signatures(source, agreement)
     require_reviewed(folder, agreement.data)
-    signed |= json.loads(sign(agreement.data, (identity,)))
-    write_text(file, json.dumps(signed, indent=1) + "\n")
+    signatures |= json.loads(sign(agreement.data, (identity,)))
+    write_text(file, json.dumps(signatures, indent=1) + "\n")
     return {
         "party": identity.name,
         "agreement": agreement.hash.hex(),
-        "signed": sorted(signed),
-        "unsigned": [party.name for party in agreement.parties if party.name not in signed],
+        "signed": sorted(signatures),
+        "unsigned": [party.name for party in agreement.parties if party.name not in signatures],
         "file": str(file),
     }
 

@@ -5,10 +5,10 @@
     tag                  of the body and its place in the session, under a key of its two ends; both write the same
     publication          of what this party publishes, a name under a key that the log does not hold
 
-So a log can be handed on: who was sent nothing of a message cannot test guesses of what was in it.
+So a log can be handed on: whoever is neither sender nor receiver of a message cannot test guesses of its content.
 
-Every line goes to the system before the program goes on, so a killed process loses none; a line that a crash cut off
-stays by itself and is passed over.
+Every line goes to the system before the program continues, so a killed process loses none; a line that a crash cut off
+stays on a line of its own and is skipped.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from graphveil.files.serial import to_json
 from graphveil.files.writing import writing
 from graphveil.runtime.checks import is_number
 
-#: Paid for by the labels' own epsilon, once.
+#: Priced kinds that the labels' own epsilon pays for, once.
 OF_LABELS = ("hidden-gradient", "training-labels")
 TRANSCRIPT = "transcript.jsonl"
 #: Characters of a transcript's line: names and facts of one message.
 _LONGEST_LINE = 4096
-#: The fields of a line beside its agreement, with their types; None: looked at on its own.
-_ENTRY: Mapping[str, type | None] = MappingProxyType(
+#: The fields of a line beside its agreement, with their types; None: checked separately.
+_FIELDS: Mapping[str, type | None] = MappingProxyType(
     {"round": int, "sender": str, "receiver": str, "kind": str, "shape": None, "bytes": int, "reveals": str}
     | {"epsilon": None}
 )
-#: What lines of earlier versions do not have.
-_SINCE: Mapping[str, str] = MappingProxyType({"session": "", "tag": "", "publication": ""})
+#: Fields that lines of earlier versions do not have, with the values that stand for them.
+_LATER_FIELDS: Mapping[str, str] = MappingProxyType({"session": "", "tag": "", "publication": ""})
 
 
 class TranscriptFile:
@@ -53,7 +53,7 @@ class TranscriptFile:
 
     Args:
         identity: this party's, whose key names publications and messages; without it they have no names.
-        say: hears of a line that was cut off.
+        say: called with a warning where a line was cut off.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TranscriptFile:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[Message], None]]:
-        """Open the log and give what appends a message to it; WriteError where the disk refuses."""
+        """Open the log and yield a function that appends a message; WriteError where the disk refuses."""
         with writing(self._file):
             file = self._file.open("a", buffering=1, encoding="utf-8")
         with file:
@@ -95,20 +95,20 @@ class TranscriptFile:
         return {"agreement": self._agreement[:16], **row}
 
     def _tag(self, message: Message) -> str:
-        """Return what both ends, and nobody else, can compute of a message; "" for one without a digest."""
+        """Return a tag of a message that both ends, and nobody else, can compute; "" for one without a digest."""
         sender, receiver = message.entry.sender, message.entry.receiver
         key = self._keys.get(sender) or self._keys.get(receiver)
         if key is None or not message.tag:
             return ""
-        # Its place too: a message of one bit, equal to an earlier one, would say that it is.
+        # With its number: otherwise equal tags would show that a message of one bit equals an earlier one.
         where = message.session, sender, receiver
         self._places[where] += 1
         return hmac.digest(key, f"{where} {self._places[where]} {message.tag}".encode(), "sha256").hex()
 
 
 @contextmanager
-def removed_unsaid(folder: Path) -> Iterator[None]:
-    """Remove a folder again that is made in here, where an error ends its session before the log's first message."""
+def remove_if_silent(folder: Path) -> Iterator[None]:
+    """Remove a folder that the block makes, if an error ends it before the log's first message."""
     before = folder.exists()
     try:
         yield
@@ -123,7 +123,7 @@ def removed_unsaid(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Log:
-    """What a log holds of one agreement's run: its messages in order, and how many lines of the file are cut off."""
+    """A log of one agreement's run: its messages in order, and how many lines of the file are cut off (`torn`)."""
 
     messages: tuple[Message, ...] = ()
     torn: int = 0
@@ -160,7 +160,7 @@ def read_log(file: Path, agreement: Agreement) -> Log:
         if not isinstance(row, dict) or not isinstance(row.get("agreement"), str):
             raise _no_message("is no message", where)
         if row.pop("agreement") == agreement.hash.hex()[:16]:
-            messages.append(_message({**_SINCE, **row}, where))
+            messages.append(_message({**_LATER_FIELDS, **row}, where))
     return Log(tuple(messages), torn)
 
 
@@ -183,9 +183,9 @@ def is_price(*values: object) -> bool:
 
 
 def _message(row: dict[str, Any], where: str) -> Message:
-    names = [row.pop(name) for name in _SINCE]
+    names = [row.pop(name) for name in _LATER_FIELDS]
     shape, price = row.get("shape"), row.get("epsilon")
-    fits = row.keys() == _ENTRY.keys() and all(type(row[name]) is kind for name, kind in _ENTRY.items() if kind)
+    fits = row.keys() == _FIELDS.keys() and all(type(row[name]) is kind for name, kind in _FIELDS.items() if kind)
     fits = fits and row["kind"] in KINDS and is_price(price) and row["bytes"] >= 0
     fits = fits and all(isinstance(name, str) for name in names)
     if not fits or not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):

@@ -20,7 +20,7 @@ from graphveil.reports.base.parties import Arrow, Parties, Party, State, backing
 _AUDIT: Final = "graphveil audit federation"
 #: Before the run, between all holders; nothing of it is in the traffic of a run.
 _AMONG_HOLDERS: Final = tuple(kind for kind in ALIGNING if kind != "aligned")
-#: Kinds whose content comes from labels, and those that are computed from published rows.
+#: Kinds that are computed from labels, and those that are computed from published rows.
 _OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels", "kept-round", "best-round")
 _OF_ROWS: Final = ("hidden",)
 #: Shares of what their reader opens, without noise.
@@ -37,7 +37,7 @@ _ATTACKS: Final[Mapping[tuple[str, str], str]] = {
     ("guesses", "labels"): "feature-recovery",
 }
 _MASKED: Final = "masks, keys and masked numbers"
-#: What kinds of messages are in a few words, where they are not masked.
+#: Kinds of messages in a few words; all other kinds are `_MASKED`.
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(ALIGNING, "which ids are shared"),
     **dict.fromkeys(("labelled-rows", "validation-rows"), "who trains and validates"),
@@ -51,7 +51,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "guesses": "guesses of classes",
     "opened-share": "shares of the first layer, to be opened",
 }
-#: What the assumptions about labels, masks and public facts are called.
+#: State of an arrow -> codes of the assumptions that belong to it.
 _FACTS: Final[Mapping[State, tuple[str, ...]]] = {
     State.SHARES: ("protocol-followed", "server-colludes-not"),
     State.PUBLIC: ("shared-ids-public",),
@@ -77,15 +77,15 @@ def federation_parties(setting: Setting, guarantee: Guarantee | None = None) -> 
 
 
 def _messages(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
-    """Yield an arrow for all messages of one state from one party to another."""
+    """Yield one arrow for all messages of one state from one party to another."""
     role = {setting.server: "server", setting.label_holder: "labels"}
     flows = [(flow.sender, flow.receiver, flow.kind) for flow in traffic_of(setting, 10, 2).flows]
     pairs = [(a, b) for a in setting.names for b in setting.names if setting.label_holder in (a, b) and a != b]
     groups: defaultdict[tuple[str, str, State, str], list[str]] = defaultdict(list)
     for sender, target, kind in (*((a, b, kind) for a, b in pairs for kind in _AMONG_HOLDERS), *flows):
         leg = role.get(sender, "holders"), role.get(target, "holders")
-        if leg[0] != leg[1]:  # what holders send each other, they send the label holder too
-            # Gradients that come back to the labels' own holder tell it of its own labels.
+        if leg[0] != leg[1]:  # what holders send each other they also send the label holder
+            # Gradients that return to the label holder tell it of its own labels.
             state = State.DERIVED if kind in _OF_LABELS and leg[1] == "labels" else _state(kind, guarantee)
             about = "labels" if kind in _OF_LABELS else "ids" if kind in _AMONG_HOLDERS else ""
             groups[(*leg, state, about)].append(kind)
@@ -99,15 +99,15 @@ def _messages(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
 
 
 def _state(kind: str, guarantee: Guarantee) -> State:
-    """Return how messages of a kind travel, by what the list of kinds and the guarantee say."""
-    listed, finite = KINDS[kind], math.isfinite(guarantee.epsilon)
-    if kind in _OF_LABELS or (listed.priced and listed.sender == LABELS):
+    """Return how messages of a kind are protected, by the list of kinds and the guarantee."""
+    facts, finite = KINDS[kind], math.isfinite(guarantee.epsilon)
+    if kind in _OF_LABELS or (facts.priced and facts.sender == LABELS):
         return State.NOISY if guarantee.assumption("labels-randomized") else State.PLAIN
-    if listed.priced:
+    if facts.priced:
         return State.NOISY if finite else State.PLAIN
     if kind in _OF_ROWS:
         return State.DERIVED if finite else State.PLAIN
-    if listed.reveals.startswith("nothing") or listed.reveals == ONE_KEY:
+    if facts.reveals.startswith("nothing") or facts.reveals == ONE_KEY:
         return State.SHARES
     return State.PLAIN if kind in _TO_OPEN else State.PUBLIC
 

@@ -33,7 +33,7 @@ from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import PREDICTED, rewrite_party
 from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
-from graphveil.reports.federation.plan import priced
+from graphveil.reports.federation.plan import price_facts
 
 
 def write_outcome(
@@ -93,7 +93,7 @@ def _write_outcome(
         "rounds": setting.rounds,
         "publications": setting.publications,
         "epsilon": setting.privacy.epsilon,
-        **priced(setting),
+        **price_facts(setting),
         "epsilon_y": setting.privacy.epsilon_y,
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),

@@ -21,10 +21,10 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
-#: How often holders could publish, for the table that shows what fewer publications buy.
-_FEWER = (1, 10, 50)
-#: From here on the plan says how seldom a guess is changed.
-_SEEN = 4.0
+#: Values of republish for the table that shows the noise with fewer publications.
+_REPUBLISH = (1, 10, 50)
+#: The epsilon above which the plan states how many guesses are sent unchanged.
+_MANY_UNCHANGED = 4.0
 _ONE_GUESS = (
     "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
     "node leaves much; the other holders are given the training labels"
@@ -54,7 +54,7 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
     ]
 
 
-def planned(
+def plan_of(
     agreement: Agreement,
     nodes: int,
     rows: int,
@@ -67,7 +67,7 @@ def planned(
 
     Args:
         unsigned: parties that have not signed.
-        validation: how many nodes validate; as many as train where nobody says.
+        validation: how many nodes validate; None: as many as train.
         line: between every two parties, for the seconds that messages take.
     """
     setting = agreement.setting
@@ -97,7 +97,7 @@ def planned(
         "epochs": setting.training.epochs,
         "publications": setting.publications,
         "epsilon": setting.privacy.epsilon,
-        **priced(setting),
+        **price_facts(setting),
         "epsilon_y": setting.privacy.epsilon_y,
         "republish": _republished(setting),
         "bytes_once": traffic.once,
@@ -130,7 +130,7 @@ def _on_line(line: Line, setting: Setting, nodes: int, traffic: Traffic) -> dict
     }
 
 
-def priced(setting: Setting) -> dict[str, Any]:
+def price_facts(setting: Setting) -> dict[str, Any]:
     """Return what one publication costs, who reads it, how large its noise is, and what each unit pays."""
     facts = {
         "epsilon_per_publication": setting.price.per_round,
@@ -139,8 +139,8 @@ def priced(setting: Setting) -> dict[str, Any]:
         "units": _units(setting),
     }
     if setting.per_person:
-        paid = setting.person_price
-        return facts | {"delta": paid.delta, **_report(setting), **paid.facts}
+        price = setting.person_price
+        return facts | {"delta": price.delta, **_report(setting), **price.facts}
     if setting.mode.guesses:
         return facts | {"delta": 0.0, **_report(setting)}
     return facts | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
@@ -184,10 +184,10 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
     if setting.price.public or setting.mode.guesses:
         return []
     choices = []
-    for every in sorted({*_FEWER, setting.training.republish, setting.training.epochs}):
-        if every <= setting.training.epochs:
-            other = setting.with_options(republish=every, opened=True).publication
-            choices.append({"republish": every, "publications": other.rounds, "sigma": other.sigma})
+    for republish in sorted({*_REPUBLISH, setting.training.republish, setting.training.epochs}):
+        if republish <= setting.training.epochs:
+            publication = setting.with_options(republish=republish, opened=True).publication
+            choices.append({"republish": republish, "publications": publication.rounds, "sigma": publication.sigma})
     return choices
 
 
@@ -206,7 +206,7 @@ def _advice(setting: Setting, nodes: int) -> list[str]:
             and setting.training.republish < setting.training.epochs
         ):
             advice.append("the noise is longer than a row: raise republish, so that there are fewer publications")
-    elif setting.privacy.epsilon > _SEEN:
+    elif setting.privacy.epsilon > _MANY_UNCHANGED:
         epsilon, keep = rounded_up(setting.privacy.epsilon), setting.guessing.keep
         advice.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
     if math.isinf(setting.privacy.epsilon_y):

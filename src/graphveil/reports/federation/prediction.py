@@ -1,6 +1,6 @@
 """A prediction for people who joined after a run: its plan, and what a party keeps of it in PARTY/predictions/NAME.
 
-status.json                   how far it is, see `status`
+status.json                   how far the prediction is, see `status`
 guarantee.json, ledger.json   one more publication, of new people's rows alone      card.md, .html   all in words
 predictions.csv               at the label holder: id, class, probability of each class, for new people
 transcript.jsonl              every message of every start, see `log`
@@ -27,11 +27,11 @@ from graphveil.reports.federation.card import PREDICTED, rewrite_party
 from graphveil.reports.federation.earlier import put_aside
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
-from graphveil.reports.federation.plan import priced
+from graphveil.reports.federation.plan import price_facts
 
 
 def published_once(agreement: Agreement) -> Agreement:
-    """Return the agreement as a prediction charges it: one publication, and nothing of the labels."""
+    """Return the agreement with the settings that a prediction is charged by: one publication, and no label spend."""
     return replace(agreement, settings={**agreement.settings, "epochs": 1, "republish": 1, "epsilon_y": math.inf})
 
 
@@ -39,7 +39,7 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
     """Return what a prediction would send and cost, as `--json` prints it.
 
     Args:
-        nodes: whom all holders shared in the run.
+        nodes: how many people all holders shared in the run.
         people: how many joined since.
         line: between every two parties, for the seconds that messages take.
     """
@@ -50,7 +50,7 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
         "people": people,
         "nodes": everybody,
         "epsilon": setting.privacy.epsilon,
-        **priced(setting),
+        **price_facts(setting),
         "bytes_total": traffic.total,
         "bytes_by_kind": traffic.by_kind(),
         "bytes_alignment": alignment_bytes(holders, everybody)[0],
@@ -87,7 +87,7 @@ def write_prediction(
         "opens": setting.mode.opens.sentence,
         "epsilon": setting.privacy.epsilon,
         "epsilon_y": setting.privacy.epsilon_y,
-        **priced(charged),
+        **price_facts(charged),
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
         "messages": by_kind(transcript),

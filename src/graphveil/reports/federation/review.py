@@ -1,6 +1,6 @@
-"""An agreement as a person reads it before signing: who sees what, what it costs whom, what it changes.
+"""An agreement as a person reads it before signing: who sees what, what each party pays, what has changed.
 
-reviewed.json              hash of an agreement -> when it was reviewed in this party's folder; `sign` asks for it
+reviewed.json              hash of an agreement -> when it was reviewed in this party's folder; `sign` requires it
 agreement.previous.toml    the agreement before the one in the folder
 """
 
@@ -23,12 +23,12 @@ from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.files.serial import to_json, toml_lines
 from graphveil.files.writing import write_text
 from graphveil.graphs.declared.column_declaration import declared_columns
-from graphveil.reports.federation.plan import priced
+from graphveil.reports.federation.plan import price_facts
 
 REVIEWED, PREVIOUS = "reviewed.json", "agreement.previous.toml"
 #: A certificate that ends sooner is named: a new one needs a new agreement, which all parties sign.
 NEAR_END: Final = timedelta(days=30)
-#: The first words of what a message reveals that tells its reader nothing.
+#: How the texts of kinds begin that reveal nothing to their reader.
 _NOTHING: Final = "nothing"
 
 
@@ -40,8 +40,8 @@ def agreement_in(file: Path) -> Agreement:
         raise DataError("cannot be read", where=str(file), remedy="name the file with --agreement FILE") from error
 
 
-def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
-    """Return an agreement as `--json` prints it, beside what it changes.
+def review_of(folder: Path, file: Path | None = None) -> dict[str, Any]:
+    """Return an agreement as `--json` prints it, with what has changed since the previous one.
 
     Args:
         file: the agreement; None is the one in the folder.
@@ -53,8 +53,8 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
         raise DataError("is no folder", where=str(folder), remedy="graphveil federation key makes one")
     agreement = agreement_in(file or folder / FILE)
     setting, ends = agreement.setting, agreement.ends
-    earlier = (agreement_in(place) for place in (folder / FILE, folder / PREVIOUS) if place.is_file())
-    before = next((each for each in earlier if each.hash != agreement.hash), None)
+    earlier = (agreement_in(path) for path in (folder / FILE, folder / PREVIOUS) if path.is_file())
+    before = next((other for other in earlier if other.hash != agreement.hash), None)
     return {
         "run": agreement.name,
         "agreement": agreement.hash.hex(),
@@ -69,7 +69,7 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
         "opened": setting.protocol.opened,
         "publications": setting.publications,
         "epsilon": setting.privacy.epsilon,
-        **priced(setting),
+        **price_facts(setting),
         "epsilon_y": setting.privacy.epsilon_y,
         "sees": list(_seen(agreement.parties, setting.mode.sent)),
         "guarantee": guarantee_of(setting).to_dict(),
@@ -93,7 +93,8 @@ def require_reviewed(folder: Path, data: bytes, file: Path | None = None) -> Non
     """Refuse an agreement that was not reviewed in a party's folder: InputError.
 
     Args:
-        file: where they come from, unless from the folder.
+        data: the agreement's bytes.
+        file: the file they are from; None: the one in the folder.
     """
     agreement_hash = hashlib.sha256(data).hexdigest()
     if agreement_hash not in _notes(folder):
@@ -118,7 +119,7 @@ def _option(file: Path | None) -> str:
 
 
 def _introduced(party: Party) -> dict[str, Any]:
-    """Return what an agreement says of a party, but what its columns may hold."""
+    """Return what an agreement says of a party, except what its columns may hold."""
     facts = {"name": party.name, "role": party.role, "address": party.address, "columns": party.columns}
     return {**facts, "labels": party.labels, "certificate": fingerprint_of(party.certificate.encode())}
 
@@ -133,7 +134,7 @@ def _pays(setting: Setting, name: str) -> dict[str, float]:
 
 
 def _seen(parties: Iterable[Party], sent: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield what each party is sent that tells it something, and the kinds that tell nothing."""
+    """Yield the kinds that each party is sent: those that reveal something, and those that reveal nothing."""
     for party in parties:
         own = {kind for kind in sent if party.labels and KINDS[kind].sender == LABELS}
         kinds = [kind for kind in sent if party.plays(KINDS[kind].receiver) and kind not in own]

@@ -1,4 +1,4 @@
-"""Where a party stands: status.json while a run or a prediction goes on, and what has left the machine so far.
+"""How far a party is: status.json while a run or a prediction goes on, and what has left the machine so far.
 
 status.json                         round, rounds, epsilon so far, when
 predictions/NAME/status.json        the same of a prediction
@@ -30,7 +30,7 @@ STATUS = "status.json"
 
 
 class StatusFile:
-    """Writes where a party stands.
+    """Writes how far a party is.
 
     Args:
         price: total epsilon of a holder; None at the server, which has no rows.
@@ -44,7 +44,7 @@ class StatusFile:
         self._began: tuple[float, int] | None = None
 
     def write(self, state: str, round: int, epsilon: float) -> None:
-        """Write where the party stands.
+        """Write how far the party is.
 
         Args:
             epsilon: what this party has spent.
@@ -53,7 +53,7 @@ class StatusFile:
         running, now = state == "running", time.monotonic()
         if running and self._began is None:
             self._began = now, round
-        # The rounds to come take as long each as those of this start.
+        # Each round to come is expected to take as long as those since this start.
         began, first = self._began or (now, round)
         left = (now - began) / (round - first) * (self._rounds - round) if round > first else None
         content = {
@@ -71,7 +71,7 @@ class StatusFile:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Write that the party waits, and at the end how it ended."""
+        """Write that the party waits; at the end of the block, write how it ended."""
         self.write("waiting for the others", 0, 0.0)
         try:
             yield
@@ -86,32 +86,32 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return where a party stands; DataError where it has not started, or the file is damaged."""
+    """Return how far a party is; DataError where it has not started, or the file is damaged."""
     file = folder / STATUS
     try:
         content = read_json(file)
     except FileNotFoundError as error:
         raise DataError("no run has started here", where=str(folder)) from error
     kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
-    right = isinstance(content, dict) and all(type(content.get(key)) is kind for key, kind in kinds.items())
-    total = content.get("epsilon_total", "") if right else ""
-    if not (right and (total is None or is_price(total, content.get("epsilon")))):
+    is_valid = isinstance(content, dict) and all(type(content.get(key)) is kind for key, kind in kinds.items())
+    total = content.get("epsilon_total", "") if is_valid else ""
+    if not (is_valid and (total is None or is_price(total, content.get("epsilon")))):
         raise DataError("is not a status file", where=str(file), remedy="run the party again: it writes a new one")
     return dict(content)
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Return where a party stands, what it sent and received, its predictions, and which certificates end soon. Raises
+    """Return how far a party is, what it sent and received, its predictions, and which certificates end soon. Raises
     DataError: it has not started, or a file is missing or damaged.
     """
     answer, (agreement, _) = read_status(folder), draft(folder)
     log = read_log(folder / TRANSCRIPT, agreement)
-    places = sorted(path for path in (folder / PREDICTIONS).glob("*") if path.is_dir())
+    predictions = sorted(path for path in (folder / PREDICTIONS).glob("*") if path.is_dir())
     return {
         "seconds_left": None,
         **answer,
         **_messages(log),
-        "predictions": [_prediction(place, agreement, answer["party"]) for place in places],
+        "predictions": [_prediction(prediction, agreement, answer["party"]) for prediction in predictions],
         "warnings": ending_soon(agreement),
     }
 
@@ -121,17 +121,17 @@ def _messages(log: Log) -> dict[str, Any]:
     return {"messages": messages, "torn": log.torn}
 
 
-def _prediction(place: Path, agreement: Agreement, party: str) -> dict[str, Any]:
-    """Return where a prediction stands; people and epsilon are those of the log, which is written before a message."""
-    # What was published counts, also where nobody wrote how far the prediction came.
-    status = read_status(place) if (place / STATUS).is_file() else {"state": "unknown", "round": 0, "rounds": ROUNDS}
-    log = read_log(place / TRANSCRIPT, agreement)
+def _prediction(folder: Path, agreement: Agreement, party: str) -> dict[str, Any]:
+    """Return how far a prediction is; people and epsilon are those of the log, which is written before a message."""
+    # What was published counts, also where no status file says how far the prediction came.
+    status = read_status(folder) if (folder / STATUS).is_file() else {"state": "unknown", "round": 0, "rounds": ROUNDS}
+    log = read_log(folder / TRANSCRIPT, agreement)
     entries = log.transcript.entries
     return {
-        "prediction": place.name,
+        "prediction": folder.name,
         **{fact: status[fact] for fact in ("state", "round", "rounds")},
-        # Also where somebody repeated it later with other data, which is refused.
-        "finished": (place / OUTCOME).is_file(),
+        # Also if it was repeated later with other data, which is refused.
+        "finished": (folder / OUTCOME).is_file(),
         "people": next((entry.shape[0] for entry in entries if entry.kind == "new-rows"), None),
         # The highest and not the sum: repeated, the same rows go out under the same noise.
         "epsilon": max((entry.epsilon for entry in entries if entry.sender == party), default=0.0),

@@ -1,11 +1,11 @@
 """A party's log of messages held against its agreement, and against the log of another party.
 
-kinds          each message is of a kind that the run or prediction has, in that direction, with this party at one end
-publications   no more rounds with a publication than were paid for, and none under two names; in a prediction one
+kinds          each message is of a kind that the run or prediction sends, in that direction, with this party at one end
+publications   no more rounds with a publication than were paid for, in a prediction one, and none under two names
 two logs       what one party read in a session is what the other sent it, from the first message on, by their tags
 
-A log is what its own machine wrote: it shows a fault of the program or a changed file.  A party that lies rewrites its
-log, but not the one of the party that it sent to.
+A log is what its own machine wrote: it shows a fault of the program or a changed file.  A dishonest party can rewrite
+its own log, but not the log of the party that it sent to.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Agreed:
         return _Agreed(f"mode {mode.name}", mode.sent, setting.publications + (not mode.guesses))
 
 
-def verified(folder: Path, other_log: Path | None = None, *, prediction: str | None = None) -> dict[str, Any]:
+def verify_log(folder: Path, other_log: Path | None = None, *, prediction: str | None = None) -> dict[str, Any]:
     """Return what a party's log says and where it contradicts the agreement, as `--json` prints it.
 
     Args:
@@ -144,7 +144,7 @@ def _compared(mine: Sequence[Message], theirs: Sequence[Message], me: str, fault
 
 
 def _of_pair(messages: Iterable[Message], sender: str, receiver: str) -> dict[str, list[tuple[object, ...]]]:
-    """Return what went one way in each session, in order, without rounds: the two ends may count a message apart."""
+    """Return what went one way in each session, in order, without rounds, which the two ends may count differently."""
     sessions: dict[str, list[tuple[object, ...]]] = defaultdict(list)
     for message in messages:
         entry = message.entry
