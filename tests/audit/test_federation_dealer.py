@@ -123,7 +123,7 @@ def one_key_for_both_readers(patch: Patch) -> None:
 
 def matrices_in_the_clear(patch: Patch) -> None:
     def hide(matrix: Any, shape: Any, keys: Any) -> Tensor:
-        bare = torch.zeros(shape.message, dtype=torch.int64)
+        bare = torch.zeros(shape.corrections, dtype=torch.int64)
         bare.view(-1)[: matrix.nnz] = torch.from_numpy(matrix.data)
         return bare
 
