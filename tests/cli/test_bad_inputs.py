@@ -14,7 +14,7 @@ import pytest
 
 from graphveil.cli import app
 from graphveil.cli.base.console import suggested
-from graphveil.cli.train.command import _charges_stated
+from graphveil.cli.train.command import _warn_of_charges
 from tests.cli.conftest import Terminal
 
 TRAIN = "train lpgnn digits"
@@ -237,7 +237,7 @@ def test_names_that_no_file_could_hold_are_refused_before_anything_is_computed(
 
 
 def test_what_a_library_cannot_have_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app._explain(OSError("a library needs a folder for its cache"), [], debug=False) == app.REFUSED
+    assert app._report(OSError("a library needs a folder for its cache"), [], debug=False) == app.REFUSED
     assert capsys.readouterr().err == "error: a library needs a folder for its cache\n"
     try:
         try:
@@ -245,14 +245,14 @@ def test_what_a_library_cannot_have_is_no_fault_of_ours(capsys: pytest.CaptureFi
         except OSError as error:
             raise OSError("a library cannot be loaded") from error
     except OSError as error:
-        assert app._explain(error, [], debug=False) == app.REFUSED
+        assert app._report(error, [], debug=False) == app.REFUSED
     assert capsys.readouterr().err.startswith("error: not enough memory;")
 
 
 def test_a_prediction_that_is_lost_after_it_was_charged_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     for spends in ([], ["asked"]):
         model = SimpleNamespace(ledger=[])
-        with pytest.raises(MemoryError), _charges_stated(model):
+        with pytest.raises(MemoryError), _warn_of_charges(model):
             model.ledger = spends
             raise MemoryError
         assert ("what it was charged stays charged" in capsys.readouterr().err) == bool(spends)

@@ -120,7 +120,7 @@ def test_one_thread_here_is_the_default_of_every_method() -> None:
     for info in METHODS.values():
         groups.require_engine(groups.EngineChoice(), info)
     for workers, engine in ((None, LOCAL), (1, LOCAL), (3, LocalEngine(3))):
-        with groups.opened(groups.EngineChoice(workers=workers)) as chosen:
+        with groups.open_engine(groups.EngineChoice(workers=workers)) as chosen:
             assert chosen == engine
     # By the name that was typed, where several methods share a core.
     with pytest.raises(InputError, match="dp-mlp does not work by blocks yet"):

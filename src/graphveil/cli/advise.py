@@ -36,7 +36,7 @@ _NONE_FITS = {
 
 
 def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> RenderableType:
-    """A line for each trust, and its command; with the reason if ``why``."""
+    """The screen of advice for every trust: a line for each and its command; with the reason if ``why``."""
     head = Text(f"{printable(data)}: which method for which trust model", style="bold")
     lines: list[tuple[str, str]] = []
     for advice in advices:
@@ -52,7 +52,7 @@ _LIFTS = "Lifts are those of the most similar graphs measured. --trust adds why,
 
 def of_one(data: str, advice: Advice) -> RenderableType:
     head = Text(f"{printable(data)}, trust {advice.trust}: {_method(advice)}", style="bold")
-    return Group(head, Text(), pairs(_facts(data, advice)), *_rehearsed(advice))
+    return Group(head, Text(), pairs(_facts(data, advice)), *_rehearsal_parts(advice))
 
 
 def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
@@ -69,23 +69,23 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
             lines.append(("Wanted", advice.reached.sentence))
         lines.append(("Expected lift", _expected_line(advice)))
         # In one world, of a pilot or of public edges, nothing is left to declare.
-        if _several_worlds(advice):
+        if _has_several_worlds(advice):
             degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"
             lines += listed("Narrower by", (PILOT, *([degree] if advice.facts.degree is None else [])))
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
     lines.append(("Run next", command_of(advice, data) or "nothing"))
     question = _question_command(advice, data)
-    return lines if question is None else [*lines, ("Or ask too", f"{question}; {_ASKED}")]
+    return lines if question is None else [*lines, ("Or ask too", f"{question}; {_QUESTION_NOTE}")]
 
 
-_ASKED = (
+_QUESTION_NOTE = (
     "people without a label then answer one question. This one is an example: choose one whose answer is known to say "
     "much about the class"
 )
 
 
-def _several_worlds(advice: Advice) -> bool:
+def _has_several_worlds(advice: Advice) -> bool:
     """Whether the rehearsal used several graphs, because to choose one would take private facts."""
     return advice.rehearsal is not None and len({trial.world for trial in advice.rehearsal.trials}) > 1
 
@@ -116,7 +116,7 @@ def _expected_line(advice: Advice) -> str:
     return f"{expected}, rehearsed in {seconds(advice.seconds)} on {advice.on}"
 
 
-def _rehearsed(advice: Advice) -> list[RenderableType]:
+def _rehearsal_parts(advice: Advice) -> list[RenderableType]:
     if advice.rehearsal is None:
         return []
     lines = (
@@ -129,7 +129,7 @@ def _rehearsed(advice: Advice) -> list[RenderableType]:
         for trial in advice.rehearsal.trials
     )
     table = rows(("rehearsed where", "accuracy, %", "lift, points (95%)", "over"), lines)
-    return [Text(), table, *([Text(_WORLDS)] if _several_worlds(advice) else [])]
+    return [Text(), table, *([Text(_WORLDS)] if _has_several_worlds(advice) else [])]
 
 
 _WORLDS = (
@@ -148,7 +148,7 @@ def command_of(advice: Advice, data: str) -> str | None:
         return None
     # A folder's name may hold spaces, and a user pastes this line.
     quoted_data = shlex.quote(data)
-    flags = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
+    flags = [f"{choices.flag(key)} {_epsilon_text(value)}" for key, value in advice.settings.items()]
     # A federation takes several commands, and a release has one of its own.
     if advice.trust == "federation":
         split_command = f"graphveil federation split {quoted_data} --out parts"
@@ -165,14 +165,14 @@ def _question_command(advice: Advice, data: str) -> str | None:
     if rule is None or rule.method != "label-pool" or "features" not in advice.facts.hidden or advice.epsilon is None:
         return None
     question = shlex.quote(f"question={advice.facts.question}")
-    return f"graphveil train answer-pool {shlex.quote(data)} --epsilon {_spelt(advice.epsilon)} --set {question}"
+    return f"graphveil train answer-pool {shlex.quote(data)} --epsilon {_epsilon_text(advice.epsilon)} --set {question}"
 
 
-def _spelt(epsilon: float | None) -> str:
+def _epsilon_text(epsilon: float | None) -> str:
     return "none" if epsilon is None else rounded_up(epsilon)
 
 
-def _answer_of(advice: Advice, data: str) -> dict[str, object]:
+def _answer(advice: Advice, data: str) -> dict[str, object]:
     command = _question_command(advice, data)
     question_field = {} if command is None else {"question_command": command}
     return {**advice.to_dict(), "command": command_of(advice, data), **question_field}
@@ -230,7 +230,7 @@ def advise(
         pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=progress)
         request = request_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
         advices = all_trusts(graph, request) if trust is None else (advice_for(trust, graph, request, progress),)
-    answers = [_answer_of(advice, data) for advice in advices]
+    answers = [_answer(advice, data) for advice in advices]
     if trust is None:
         answer = {"data": graph.schema.name, "declares": list(graph.schema.private), "advice": answers}
         emit(answer, as_json=as_json, screen=lambda: of_all(data, advices))
@@ -239,13 +239,13 @@ def advise(
 
 
 _NAMES = ", ".join(TRUSTS)
-_NOBODY = "where nobody is trusted, say local for private features and labels, links for private connections"
+_NOBODY_TRUSTED = "where nobody is trusted, say local for private features and labels, links for private connections"
 
 
 def require_trust(trust: str) -> None:
     """Refuse the name of a trust that does not exist: InputError."""
     if trust not in TRUSTS:
-        remedy = _NOBODY if trust == "nobody" else nearest(trust, TRUSTS)
+        remedy = _NOBODY_TRUSTED if trust == "nobody" else nearest(trust, TRUSTS)
         raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)
 
 
@@ -253,7 +253,7 @@ def request_of(data: str, graph: GraphParts, **fields: object) -> Request:
     """The request for advice about a graph; `fields` are the others of `Request`.
 
     Args:
-        data: its name or folder; a named set counts as public, in a folder the owner declares what is private.
+        data: name or folder; a named set counts as public, in a folder the owner declares what is private.
     """
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.advice import Request

@@ -45,7 +45,7 @@ def main(args: Sequence[str] | None = None) -> int:
     # No arguments: print the help, exit code 0.
     args = list(sys.argv[1:] if args is None else args) or ["--help"]
     debug = "--debug" in args
-    if debug:  # an option of every command: it may stand anywhere
+    if debug:  # an option of every command, at any position
         args = ["--debug", *(arg for arg in args if arg != "--debug")]
     try:
         _refuse_unreadable(args)
@@ -57,7 +57,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        return _explain(error, args, debug=debug)
+        return _report(error, args, debug=debug)
     # Outside of standalone mode Typer returns this code without a message.
     if code == INTERRUPTED:
         complain(interrupted(args))
@@ -91,15 +91,15 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
         yield
         return
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, signal.default_int_handler)}
-    # What is ignored stays so: nohup has a command outlive its terminal.
+    handlers = {signal.SIGTERM: signal.signal(signal.SIGTERM, signal.default_int_handler)}
+    # An ignored signal stays ignored: nohup lets a command outlive its terminal.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         # By way of SIGTERM, for which servers have a handler of their own.
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+        handlers[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -132,7 +132,7 @@ _GROUPS = {
 }
 
 
-def _named(module: str, name: str) -> Any:
+def _load(module: str, name: str) -> Any:
     return getattr(import_module(f"graphveil.cli.{module}"), name.replace("-", "_"))
 
 
@@ -143,13 +143,13 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_common)
     for name, module in _COMMANDS.items():
         if only in (None, name):
-            command = _named(module, name)
+            command = _load(module, name)
             # Typer keeps line breaks in all paragraphs but the first: the terminal shall wrap them.
             paragraphs = (" ".join(paragraph.split()) for paragraph in (command.__doc__ or "").split("\n\n"))
             app.command(name, epilog=EPILOG, help="\n\n".join(paragraphs))(command)
     for name, module in _GROUPS.items():
         if only in (None, name):
-            app.add_typer(_named(module, "group")(), name=name)
+            app.add_typer(_load(module, "group")(), name=name)
     return app
 
 
@@ -171,34 +171,34 @@ def _common(
 
 #: Commands that go on where they stopped when they are typed again, and those that spend epsilon in one piece.
 _RESUMED = {"compare", "reproduce", "federation serve", "federation join"}
-_WHOLE = {"train", "release"}
+_IN_ONE_PIECE = {"train", "release"}
 
 
 def interrupted(args: Sequence[str]) -> str:
     """Return the line on an interrupted command: what is left of it, and whether it goes on."""
     words = [word for word in args if word != "--debug"][:2]
-    # What a sampler heard of a proxy is kept beside the folder that --out names; a grid is not.
-    typed = [part for word in args for part in word.split("=", 1)]
-    sampled = any(pair in (("--sampler", "random"), ("--sampler", "tpe")) for pair in pairwise(typed))
-    searched = words[:1] == ["tune"] and "--proxy" in typed and bool({"--out", "-o"} & set(typed)) and sampled
-    if searched or _RESUMED & {words[0], " ".join(words)}:
+    # The scores of a sampler on a proxy are stored beside the folder of --out; those of a grid are not.
+    parts = [part for word in args for part in word.split("=", 1)]
+    is_sampled = any(pair in (("--sampler", "random"), ("--sampler", "tpe")) for pair in pairwise(parts))
+    is_resumed = words[:1] == ["tune"] and "--proxy" in parts and bool({"--out", "-o"} & set(parts)) and is_sampled
+    if is_resumed or _RESUMED & {words[0], " ".join(words)}:
         return "interrupted; type the same command again, and it goes on where it stopped"
     if words[0] == "tune":  # a second search into the same log would hide the trials of the first
         return "interrupted; nothing was released: begin anew, with another --out where trials had a price: a log stays"
-    if words[0] in _WHOLE:
+    if words[0] in _IN_ONE_PIECE:
         return "interrupted; no partial files remain, nothing was released, and the same command begins anew"
-    # Charged before anybody is asked: a prediction that ends in between has paid, and its answer is lost.
+    # A prediction is charged before anybody is asked: one that ends early has paid, and its answer is lost.
     lost = "; what it was charged stays charged (ledger.json of the run)" if words[0] == "predict" else ""
     return f"interrupted; no partial files remain{lost}"
 
 
-def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
+def _report(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
     """Print one line about ``error`` and return its exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         complain(interrupted(args))
         return INTERRUPTED
     if (refusal := _refusal(error)) is not None:
-        complain(f"error: {_cut(refusal)}")
+        complain(f"error: {_shorten(refusal)}")
         return REFUSED
     remedy = "please report it with the traceback above" if debug else "--debug shows the traceback; please report it"
     complain(f"internal error: {type(error).__name__}: {error}; {remedy}")
@@ -206,7 +206,7 @@ def _explain(error: BaseException, args: Sequence[str], *, debug: bool) -> int:
 
 
 def _refusal(error: BaseException) -> str | None:
-    """What a user can mend, in one line; None: an error is a fault of ours."""
+    """Return what a user can mend, in one line; None if the error is a fault of ours."""
     if isinstance(error, GraphveilError):
         return suggested(str(error))
     if isinstance(error, _UsageError):
@@ -220,7 +220,7 @@ def _refusal(error: BaseException) -> str | None:
         return f"links lead to each other: {str(error).removeprefix(_LOOP)}"
     if _out_of_memory(error):
         return "not enough memory; choose smaller settings, or a machine with more memory"
-    # Without a number of the system's: what a library cannot have, such as a folder for its cache, in its own words.
+    # An OSError without a number is raised by a library, say for the folder of its cache: in the library's words.
     if isinstance(error, OSError) and not isinstance(error, io.UnsupportedOperation):
         return str(error)
     return None
@@ -234,6 +234,6 @@ def _out_of_memory(error: BaseException | None) -> bool:
     return refused or _out_of_memory(error.__cause__ or error.__context__)
 
 
-def _cut(message: str) -> str:
+def _shorten(message: str) -> str:
     """A message without its middle, where it quotes megabytes of a file."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"

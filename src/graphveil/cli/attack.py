@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
 
 
-def _attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
+def _screen(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
     """One block of lines for each attacked model, by its name, and the file of the chart."""
     from graphveil.reports.attacks.figure import summary
     from graphveil.reports.attacks.files import MEASURED
@@ -96,7 +96,7 @@ def attack(
 
     attack_options: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed}
     if name is None:
-        raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
+        raise InputError("no attack is named", where="--attack", allowed=", ".join(_attacks_on(run)))
     # Attacks on a release use its private truth, so their results never go into the public folder.
     if out is not None and not is_release(run):
         raise InputError("applies to releases only", where="--out", remedy="results on a run go into its folder")
@@ -118,12 +118,12 @@ def attack(
             attack_options |= {"people": people_of(run), "data": data, "shadows": shadows, "shadow": shadow}
             results = attack_run.attack_run(run, name, randomness=choices.noise(None), **attack_options)
             files = attack_run.save_results(results, run, name, say=complain)
-    answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     figures = {label: result.to_dict() for label, result in results.items()}
-    emit({**answer, "results": figures}, as_json=as_json, screen=lambda: _attacked(results, files[1]))
+    answer = {"attack": name, "run": str(run), "picture": str(files[1]), "results": figures}
+    emit(answer, as_json=as_json, screen=lambda: _screen(results, files[1]))
 
 
-def _possible(run: Path) -> tuple[str, ...]:
+def _attacks_on(run: Path) -> tuple[str, ...]:
     """Return the attacks on what a folder holds: a release, a federation or a run."""
     from graphveil.attacks.catalogue import ATTACKS, PUBLISHED
     from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS

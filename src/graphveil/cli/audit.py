@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from graphveil.audit import Audit
 
 
-def _audited(audits: Sequence[Audit]) -> RenderableType:
+def _screen(audits: Sequence[Audit]) -> RenderableType:
     """A row for each audit, its notes, and what the columns mean."""
     table = figures("audit", "claimed", "at least", "delta", "alarm", "verdict")
     for audit in audits:
@@ -73,6 +73,6 @@ def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None
         "seconds": sum(audit.seconds for audit in audits),
         "audits": [audit.to_dict() for audit in audits],
     }
-    emit(answer, as_json=as_json, screen=lambda: _audited(audits))
+    emit(answer, as_json=as_json, screen=lambda: _screen(audits))
     if verdict == "broken":
         raise typer.Exit(BROKEN)

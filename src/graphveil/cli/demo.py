@@ -86,15 +86,15 @@ def table(story: Story) -> Table:
     for head, width in _COLUMNS.items():
         grid.add_column(head, max_width=width)
     for way in story.ways:
-        odd = way.method == COUNTEREXAMPLE
+        is_counterexample = way.method == COUNTEREXAMPLE
         grid.add_row(
-            f"{'counterexample' if odd else way.trust}\n{way.method}",
+            f"{'counterexample' if is_counterexample else way.trust}\n{way.method}",
             f"{percent(way.accuracy.mean)}\n{interval(way.accuracy)}",
             f"{percent(way.control_accuracy.mean)}\n{way.control}",
             f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
             f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
             f"{way.unprotected.auc.mean:.2f}>{way.protected.auc.mean:.2f}\n{_ATTACKS[way.protected.name]}",
-            style="italic" if odd else "",
+            style="italic" if is_counterexample else "",
         )
     return grid
 

@@ -40,11 +40,11 @@ def explain(code: Code = None, as_json: options.Json = False) -> None:
     emit(
         {"codes": [asdict(entry) for entry in entries]},
         as_json=as_json,
-        screen=lambda: _listed(entries) if code is None else _whole(entries),
+        screen=lambda: _list_screen(entries) if code is None else _entry_screen(entries),
     )
 
 
-def _listed(entries: Sequence[Entry]) -> RenderableType:
+def _list_screen(entries: Sequence[Entry]) -> RenderableType:
     parts: list[RenderableType] = []
     for group, head in _HEADS.items():
         parts += [
@@ -55,7 +55,7 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
     return Group(*parts, Text("For more about one of them: graphveil explain CODE"))
 
 
-def _whole(entries: Sequence[Entry]) -> RenderableType:
+def _entry_screen(entries: Sequence[Entry]) -> RenderableType:
     parts: list[RenderableType] = []
     for entry in entries:
         limits = _LIMITS.get(entry.group, "Does not mean")

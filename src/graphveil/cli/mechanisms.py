@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.comparison import CategoryRow, Measurement, Question, Refusal, TogetherRow
 
 
-def _compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
+def _comparison_screen(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
     """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture."""
     from graphveil.mechanisms.comparison import measurements_of, refusals_of
 
@@ -34,11 +34,11 @@ def _compared(question: Question, results: Sequence[Measurement | Refusal], fold
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
         parts += [_table([row for row in measurements_of(results) if row.epsilon == epsilon])]
         parts += [pairs((row.mechanism, row.reason) for row in refusals_of(results) if row.epsilon == epsilon), Text()]
-    beside = "comparison.json" + (", figure.png, figure.svg" if measurements_of(results) else "")
-    return Group(*parts, pairs([*_meaning(question, results), ("Folder", f"{folder} ({beside})")]))
+    files = "comparison.json" + (", figure.png, figure.svg" if measurements_of(results) else "")
+    return Group(*parts, pairs([*_meaning(question, results), ("Folder", f"{folder} ({files})")]))
 
 
-def _categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
+def _categories_screen(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
     """A table of mechanisms, best first at each epsilon and number of answers, and one of all questions together."""
     heads = ("epsilon", "answers", "mechanism", "error", "bytes")
     content = [
@@ -130,9 +130,11 @@ def list_mechanisms(as_json: options.Json = False) -> None:
     from graphveil.mechanisms import catalogue
 
     with working():
-        listed = [info.facts() for info in catalogue()]
-    short = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
-    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(short))
+        mechanisms = [info.facts() for info in catalogue()]
+    short = [
+        {key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in mechanisms
+    ]
+    emit({"mechanisms": mechanisms}, as_json=as_json, screen=lambda: tables.blocks(short))
 
 
 def compare_mechanisms(
@@ -160,7 +162,7 @@ def compare_mechanisms(
     with working() as progress, new_output(out, default, say=complain) as output:
         results = compare(question, randomness=SecureRandomness(), progress=progress)
         answer = output.write(lambda path: mechanism_comparison.write(question, results, path))
-    emit(answer, as_json=as_json, screen=lambda: _compared(question, results, output.path))
+    emit(answer, as_json=as_json, screen=lambda: _comparison_screen(question, results, output.path))
 
 
 def compare_category_mechanisms(
@@ -173,7 +175,7 @@ def compare_category_mechanisms(
         epsilons, counts = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
         rows, together = compare_categories(epsilons, counts), compare_together(epsilons, counts)
     answer = {"rows": [asdict(row) for row in rows], "together": [asdict(row) for row in together]}
-    emit(answer, as_json=as_json, screen=lambda: _categories(rows, together))
+    emit(answer, as_json=as_json, screen=lambda: _categories_screen(rows, together))
 
 
 def scores(

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.groups import opened, require_engine
-from graphveil.cli.base.screens import three_lines, voided
+from graphveil.cli.base.groups import open_engine, require_engine
+from graphveil.cli.base.screens import three_lines, void_alarm
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
@@ -47,7 +47,7 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
     )
     parts: list[RenderableType] = [head, Text()]
     if release.guarantee.void:
-        parts[:0] = [voided(release.guarantee.void, "release"), Text()]
+        parts[:0] = [void_alarm(release.guarantee.void, "release"), Text()]
     parts += _structure(released, curator)
     exposed = words.not_protected(release.guarantee, release.settings)
     facts = [
@@ -137,7 +137,7 @@ def release(
 
     # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
-    with working() as progress, new_output(out, out, say=complain) as output, opened(engine_choice) as engine:
+    with working() as progress, new_output(out, out, say=complain) as output, open_engine(engine_choice) as engine:
         graph = choices.with_private_share(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )
@@ -176,7 +176,7 @@ def release(
         progress(Progress(3, 4, "writing the release"))
         output.write(write)
     curator = None if structure is None else dict(structure.curator)
-    answer = _answered(released, output.path, curator)
+    answer = _answer(released, output.path, curator)
 
     emit(answer, as_json=as_json, screen=lambda: _release_screen(released, output.path, curator))
 
@@ -220,19 +220,19 @@ def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: f
     return f"{prefix}{sentence}{f'; recommended is {advice}' if advice else ''}"
 
 
-def _answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
+def _answer(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
     """What ``--json`` prints: the release, its folder, and the curator's figures, which must not be passed on."""
     from graphveil.reports.releases.card import edge_counts
 
-    about = released.release.to_dict()
-    fields = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
+    facts = released.release.to_dict()
+    fields = {key: facts[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
     return {
         **fields,
         "data": released.schema.name,
         "nodes": int(released.num_nodes),
         **edge_counts(released),
         "ledger": released.release.ledger.to_dict(),
-        "statistics": about["statistics"],
+        "statistics": facts["statistics"],
         "curator": curator,
         "folder": str(folder),
     }

@@ -26,10 +26,10 @@ def list_screen() -> RenderableType:
 
     parts: list[RenderableType] = []
     for paper, title in PAPERS.items():
-        own = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper == paper]
+        exhibits = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper == paper]
         table = rows(
             ("name", "shows", "can be run", "10 splits"),
-            [(exhibit.id, exhibit.caption, exhibit.status, duration(exhibit)) for exhibit in own],
+            [(exhibit.id, exhibit.caption, exhibit.status, duration(exhibit)) for exhibit in exhibits],
         )
         # A name broken over two lines cannot be copied.
         table.columns[0].no_wrap = table.columns[3].no_wrap = True

@@ -62,6 +62,6 @@ def studio(
         if not (no_browser or as_json) and not webbrowser.open(Path(str(answer["opens"])).as_uri()):
             complain("no browser could be opened: open the link yourself")
 
-    place = Place(host, port, certificate, certificate_key, tuple(names or ()))
-    where = None if data_root is None else data_root.absolute()
-    serve(root, place, Limits(jobs, memory, threads), where, started)
+    place = Place(host, port, certificate, certificate_key, names=tuple(names or ()))
+    limits = Limits(jobs=jobs, memory_mb=memory, threads=threads)
+    serve(root, place, limits, None if data_root is None else data_root.absolute(), started)

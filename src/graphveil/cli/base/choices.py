@@ -34,7 +34,7 @@ def find_method(name: str, data: str | None = None) -> Method:
     """The method called ``name``; InputError where no method has this name.
 
     Args:
-        data: the argument after it, in case the two were swapped.
+        data: the argument after the name, in case the two were swapped.
     """
     if name not in METHODS:
         remedy = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
@@ -67,8 +67,8 @@ def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[
         if params.get(key) is None:
             continue
         if key not in info.options:
-            own = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
-            raise InputError(f"{flag(key)} does not apply to {method}", allowed=own)
+            allowed = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
+            raise InputError(f"{flag(key)} does not apply to {method}", allowed=allowed)
         settings[key] = _read(key, info.options[key].type, params[key], where=flag(key))
     for pair in params.get("settings") or ():
         key, text = split_pair(pair)
@@ -227,13 +227,13 @@ def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
     from graphveil.graphs.load import lasting_source
 
     private_share = {} if params["private_share"] is None else {"private_share": params["private_share"]}
-    options = {key: params[key] for key in ("seed", "repeats", "split")}
     return {
-        **options,
+        **{key: params[key] for key in ("seed", "repeats", "split")},
         "controls": not params["no_controls"],
         "device": params["device"],
         **lasting_source(params["data"], params["data_root"]),
-    } | private_share
+        **private_share,
+    }
 
 
 def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -287,7 +287,7 @@ def settle_threads(threads: int | None, graph: Graph) -> None:
     """Choose the number of threads that measures fastest on this graph.
 
     Args:
-        threads: as typed, which stay; None: measure.
+        threads: as typed, which is not changed; None: measure.
     """
     if threads is None:
         from graphveil.methods.base.cost import settle_threads as measure
@@ -295,16 +295,16 @@ def settle_threads(threads: int | None, graph: Graph) -> None:
         measure(graph)
 
 
-def room_of(graph: Graph, parts: int = 1) -> int:
+def room_of(graph: Graph, repeats: int = 1) -> int:
     """The most bytes of a run folder: model, pages and pictures, and the epochs of all repeats.
 
     Args:
-        parts: number of repeats; each records its epochs.
+        repeats: of the run, each of which records its epochs.
     """
     from graphveil.graphs.value.description import memory_of
 
-    of_nodes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
-    return (4 << 20) + 3 * memory_of(graph) + of_nodes + parts * (1 << 20)
+    node_bytes = 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 64)
+    return (4 << 20) + 3 * memory_of(graph) + node_bytes + repeats * (1 << 20)
 
 
 def room_of_split(graph: Graph) -> int:

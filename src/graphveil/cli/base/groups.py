@@ -141,7 +141,7 @@ def _options_of(group: Any, defaults: Mapping[str, object]) -> list[inspect.Para
     ]
 
 
-_NAMES = ("local", "ray")
+_ENGINES = ("local", "ray")
 
 
 def require_engine(engine_choice: EngineChoice, info: Method) -> None:
@@ -161,12 +161,12 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
 
 def require_engine_choice(engine_choice: EngineChoice) -> None:
     """Refuse an engine that no command can open: InputError for its options, MissingExtraError without Ray."""
-    if engine_choice.engine not in _NAMES:
+    if engine_choice.engine not in _ENGINES:
         raise InputError(
             f"{engine_choice.engine!r}",
             where="--engine",
-            allowed=", ".join(_NAMES),
-            remedy=nearest(engine_choice.engine, _NAMES),
+            allowed=", ".join(_ENGINES),
+            remedy=nearest(engine_choice.engine, _ENGINES),
         )
     if engine_choice.engine == "local" and engine_choice.engine_address is not None:
         raise InputError("nothing is joined by the local engine", where="--engine-address", remedy="use --engine ray")
@@ -183,7 +183,7 @@ def _one_thread(engine_choice: EngineChoice) -> bool:
 
 
 @contextmanager
-def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
+def open_engine(engine_choice: EngineChoice) -> Iterator[Engine]:
     """The chosen engine, open while the block runs; InputError where no cluster answers."""
     from graphveil.engine import LocalEngine, RayEngine
 

@@ -11,7 +11,7 @@ import typer
 from graphveil.methods.registry import METHODS, listing
 
 
-def _named(incomplete: str) -> list[str]:
+def _data_sets(incomplete: str) -> list[str]:
     from graphveil.graphs import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]
@@ -26,7 +26,7 @@ def _folders(incomplete: str) -> list[str]:
 
 
 def data_like(incomplete: str) -> list[str]:
-    return [*_named(incomplete), *_folders(incomplete)]
+    return [*_data_sets(incomplete), *_folders(incomplete)]
 
 
 _method = partial(typer.Option, rich_help_panel="What to train")

@@ -42,7 +42,7 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     parts: list[RenderableType] = [head, Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
         parts += [_lead(record), Text()]
-    if alarm := alarmed(record.privacy.guarantee):
+    if alarm := alarm_of(record.privacy.guarantee):
         parts[:0] = [alarm, Text()]
     cost, fit = record.cost, seconds(record.cost.seconds_method)
     facts = [
@@ -52,16 +52,16 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
         ("Run folder", f"{record.run} (open report.html)"),
         *(() if predictions is None else (("Predictions", f"{predictions}: {whose}"),)),
     ]
-    return Group(*parts, promised(record), Text(), pairs(facts))
+    return Group(*parts, guarantee_of_run(record), Text(), pairs(facts))
 
 
-def promised(record: RunRecord) -> RenderableType:
+def guarantee_of_run(record: RunRecord) -> RenderableType:
     exposed = words.not_protected(record.privacy.guarantee, record.settings)
     card = Path(record.run or "") / MARKDOWN
     return three_lines(record.privacy.guarantee, exposed, card, record.privacy.epsilon_relationship)
 
 
-def promised_by(model: Any, run: Path) -> RenderableType:
+def guarantee_of_model(model: Any, run: Path) -> RenderableType:
     """The guarantee of a model: three lines where its folder has a card, else the whole guarantee.
 
     Args:
@@ -73,7 +73,7 @@ def promised_by(model: Any, run: Path) -> RenderableType:
     lines: RenderableType = pairs(promise(guarantee, declared, relationship))
     if (card := run / MARKDOWN).is_file():
         lines = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
-    alarm = alarmed(guarantee)
+    alarm = alarm_of(guarantee)
     return Group(alarm, lines) if alarm else lines
 
 
@@ -119,7 +119,7 @@ def promise(
     ]
 
 
-def voided(reason: str, subject: str) -> Text:
+def void_alarm(reason: str, subject: str) -> Text:
     """A loud line: the guarantee is void.
 
     Args:
@@ -128,10 +128,10 @@ def voided(reason: str, subject: str) -> Text:
     return _loud(f"VOID: this {subject} protects nobody ({printable(reason)})")
 
 
-def alarmed(guarantee: Guarantee) -> Text | None:
+def alarm_of(guarantee: Guarantee) -> Text | None:
     """A loud line if the guarantee of a run protects nobody, else None."""
     if guarantee.void:
-        return voided(guarantee.void, "run")
+        return void_alarm(guarantee.void, "run")
     return _loud(f"NOT PROTECTED: {read_as_is(guarantee, 'run')}") if guarantee.unprotected else None
 
 
@@ -141,11 +141,12 @@ def _loud(text: str) -> Text:
 
 def _scores(record: RunRecord) -> Table:
     table = columns("", f"{words.score_name(record)}, %", "95% interval", "")
-    for of in record.standings:
-        best = f"best {of.kind}" if of.best else ""
-        mark = f"{best or 'rival'}, same price" if of.kind == "rival" else best
-        style = "bold" if of.kind == "own" else None
-        table.add_row(of.name, percent(of.score.mean), words.interval(of.score), mark, style=style)
+    for standing in record.standings:
+        best = f"best {standing.kind}" if standing.best else ""
+        mark = f"{best or 'rival'}, same price" if standing.kind == "rival" else best
+        style = "bold" if standing.kind == "own" else None
+        score = standing.score
+        table.add_row(standing.name, percent(score.mean), words.interval(score), mark, style=style)
     return table
 
 
@@ -278,13 +279,13 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else number(float(f"{value:.2g}"))
 
 
-def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableType:
+def predicted(answer: Mapping[str, Any], guarantee: RenderableType) -> RenderableType:
     """How many nodes of each class, and the first rows if no file was written.
 
     Args:
-        stated: the guarantee of the model, with its predictions.
+        guarantee: of the model, with its predictions.
     """
-    privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
+    privacy = Group(guarantee, Text(f"Predicting: {answer['note']}."))
     counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)
     note = Text(f"All {count_of(answer['nodes'], 'prediction')}: {printable(answer['out'])}.")
     if answer["out"] is None:

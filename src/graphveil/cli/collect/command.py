@@ -72,7 +72,10 @@ class Players:
         from graphveil.collection.simulation.played import Cast
 
         programs = commands_of(self.clients, self.js)
-        return Cast(people, programs, self.dropouts, self.retries, self.seed, epochs, changed, late)
+        return Cast(
+            people, programs, dropouts=self.dropouts, retries=self.retries, seed=self.seed,
+            epochs=epochs, changed=changed, late=late,
+        )  # fmt: skip
 
 
 def group() -> typer.Typer:
@@ -118,13 +121,13 @@ def init(
         degree=report_prices.epsilon_d,
         mode=report_prices.mode,
     )
-    # First: a folder in use or an unreadable graph is refused before any question.
+    # A folder in use or an unreadable graph is refused before any question.
     with new_output(out, out, say=complain) as output:
         subject = subject_of(data, data_root, ids)
         require_possible(fields, len(subject.ids))
         dialogue = None if as_json else Dialogue.here()
         if dialogue is not None:
-            fields, prices = dialogue.completed(subject, fields, prices)
+            fields, prices = dialogue.complete(subject, fields, prices)
         answer, plan = output.write(lambda path: drafted(path, subject, fields, prices), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.drafted(answer, plan))
 
@@ -219,12 +222,12 @@ def serve(
     from graphveil.collection.desk import require_extra
     from graphveil.collection.service.limits import Rate
     from graphveil.collection.service.serving import Place
-    from graphveil.collection.service.serving import serve as serving
+    from graphveil.collection.service.serving import serve as serve_collector
 
     require_extra()
-    address = Place(host, port, certificate, certificate_key, tuple(names or ()))
+    place = Place(host, port, certificate, certificate_key, names=tuple(names or ()))
     # A warning only: behind a proxy that ends TLS this is right.
-    if not address.is_local and certificate is None:
+    if not place.is_local and certificate is None:
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
 
     def started(answer: dict[str, object]) -> None:
@@ -234,7 +237,7 @@ def serve(
         # Now, because the command does not end and a script waits for the address.
         sys.stdout.flush()
 
-    serving(_desk(folder), address, Rate(enrolments, burst), started)
+    serve_collector(_desk(folder), place, Rate(each_second=enrolments, burst=burst), started)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:

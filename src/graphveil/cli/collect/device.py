@@ -15,7 +15,7 @@ Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. A s
 Data = Annotated[
     str | None, typer.Argument(metavar="DATA", help='A file: {"features": [...], "label": "...", "links": [...]}.')
 ]
-Named = Annotated[
+TaskOption = Annotated[
     str | None,
     typer.Option(
         "--task", metavar="HASH", help="Hash of the task, or its beginning; needed if there are several tasks."
@@ -31,7 +31,7 @@ As = Annotated[
 
 def group() -> typer.Typer:
     app = typer.Typer(help="Answer a collection from this machine.")
-    app.callback()(_before)
+    app.callback()(_callback)
     for name, command in _COMMANDS.items():
         app.command(name)(command)
     return app
@@ -50,17 +50,19 @@ def enrol(
     folder: Folder = None,
 ) -> None:
     """Take part in a task; none of your data is sent yet."""
-    _run(folder, "enrol", url, token, "--task", task, *_given("--as", id), *_given("--limit", limit))
+    _run(folder, "enrol", url, token, "--task", task, *_option("--as", id), *_option("--limit", limit))
 
 
-def show(task: Task = None, own: Data = None, named: Named = None, folder: Folder = None) -> None:
+def show(task: Task = None, data: Data = None, task_option: TaskOption = None, folder: Folder = None) -> None:
     """Show what is asked, and with DATA the report that would be sent; nothing is recorded or sent."""
-    _run(folder, "show", *_given("--task", named), *_words(task, own))
+    _run(folder, "show", *_option("--task", task_option), *_arguments(task, data))
 
 
-def answer(task: Task = None, own: Data = None, named: Named = None, id: As = None, folder: Folder = None) -> None:
+def answer(
+    task: Task = None, data: Data = None, task_option: TaskOption = None, id: As = None, folder: Folder = None
+) -> None:
     """Record and send one report; repeated, send the same one at no further cost."""
-    _run(folder, "answer", *_given("--task", named), *_given("--as", id), *_words(task, own))
+    _run(folder, "answer", *_option("--task", task_option), *_option("--as", id), *_arguments(task, data))
 
 
 def spent(folder: Folder = None) -> None:
@@ -68,21 +70,21 @@ def spent(folder: Folder = None) -> None:
     _run(folder, "spent")
 
 
-def _before(context: typer.Context, folder: Folder = None) -> None:
+def _callback(context: typer.Context, folder: Folder = None) -> None:
     """Accept ``--folder`` before the command too."""
     if folder is not None:
         context.default_map = {name: {"folder": folder} for name in _COMMANDS}
 
 
-def _words(*args: str | None) -> list[str]:
-    # Behind "--": the name of a file may begin with a dash.
+def _arguments(*args: str | None) -> list[str]:
+    # After "--": the name of a file may begin with a dash.
     return ["--", *(arg for arg in args if arg is not None)]
 
 
 _COMMANDS: Mapping[str, Callable[..., None]] = {"enrol": enrol, "show": show, "answer": answer, "spent": spent}
 
 
-def _given(option: str, value: str | None) -> list[str]:
+def _option(option: str, value: str | None) -> list[str]:
     # In one word: an id may begin with a dash.
     return [] if value is None else [f"{option}={value}"]
 

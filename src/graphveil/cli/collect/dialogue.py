@@ -30,7 +30,7 @@ _WORDS = {
     "contact": "Where can people ask back? (contact, such as a mail address)",
 }
 _WINDOW = "a day or a moment, UTC, such as 2027-01-31 or 2027-01-31T08:00"
-_COSTS = (
+_PRICE_HEAD = (
     "What may one report cost? An epsilon for each, such as 1 or 2.5: at epsilon 1 nobody becomes more than 2.8 times "
     "as sure of anything as before, at 2 not more than 7.4 times. Enter: not asked."
 )
@@ -47,15 +47,15 @@ _MODE = (
 class Dialogue(Terminal):
     """What an organiser is asked."""
 
-    def completed(
-        self, subject: Subject, given_fields: Mapping[str, object], prices: Prices
+    def complete(
+        self, subject: Subject, option_fields: Mapping[str, object], prices: Prices
     ) -> tuple[dict[str, object], Prices]:
         """Return words, window, least number and prices, completed by the person.
 
         Args:
-            given_fields: fields given as options.
+            option_fields: fields given as options.
         """
-        fields = dict(given_fields)
+        fields = dict(option_fields)
         asks_nothing = all(getattr(prices, name) is None for name in PRICES)
         if set(fields) >= {*WORDS, "least"} - {"name"} and not asks_nothing:
             return fields, prices
@@ -63,7 +63,7 @@ class Dialogue(Terminal):
         try:
             for name, question in _WORDS.items():
                 if name not in fields:
-                    self._ask(fields, name, question, _seen)
+                    self._ask(fields, name, question, _visible)
             if "opens" not in fields:
                 today = f"{datetime.now(UTC):%Y-%m-%d}"
                 self._ask(fields, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
@@ -82,7 +82,7 @@ class Dialogue(Terminal):
             return fields, prices
 
     def _prices(self, subject: Subject, prices: Prices) -> Prices:
-        self.say(_COSTS)
+        self.say(_PRICE_HEAD)
         values: dict[str, object] = {}
         absent = {"features": subject.schema.dimension == 0, "label": len(subject.schema.classes) < 2}
         for name, meaning in PRICES.items():
@@ -110,7 +110,7 @@ class Dialogue(Terminal):
                 self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; please try again")
 
 
-def _seen(text: str) -> str:
+def _visible(text: str) -> str:
     hidden = hidden_in(text)
     if hidden is not None:
         raise InputError(f"the character U+{ord(hidden):04X} is invisible")

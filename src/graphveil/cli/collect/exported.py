@@ -34,10 +34,10 @@ class Learned:
 def is_export(data: str, edges: Path | None) -> bool:
     """Whether ``data`` is the folder of an exported collection; InputError where it is not, and edges are given."""
     # By its own file: read as a folder of tables, its reports would pass for true values.
-    exported = (Path(data) / _FILE).is_file()
-    if edges is not None and not exported:
+    has_file = (Path(data) / _FILE).is_file()
+    if edges is not None and not has_file:
         raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
-    return exported
+    return has_file
 
 
 def people_of(run: Path) -> Graph | None:
@@ -52,8 +52,8 @@ def people_of(run: Path) -> Graph | None:
     options = record.options
     folder, edges = Path(str(options["source"])), options.get("edges")
     received, _ = learning.received_of(folder, keep_suspects=bool(options.get("suspects_kept")))
-    listed = None if edges is None else learning.read_edges(Path(str(edges)), received.collected.ids)
-    return learning.collected_graph(received, listed)
+    public_edges = None if edges is None else learning.read_edges(Path(str(edges)), received.collected.ids)
+    return learning.collected_graph(received, public_edges)
 
 
 def _moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
@@ -117,11 +117,15 @@ def train_collected(
     if (edges is None) != learning.reads_lists(method):
         remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
         raise InputError("a collection holds no public edges", where=data, remedy=remedy)
-    listed = None if edges is None else learning.read_edges(edges, received.collected.ids)
-    graph = learning.collected_graph(received, listed)
+    public_edges = None if edges is None else learning.read_edges(edges, received.collected.ids)
+    graph = learning.collected_graph(received, public_edges)
     choices.settle_threads(speed.threads, graph)
     learning_repetition = learning.Repetition(
-        repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
+        repeats=repetition.repeats,
+        seed=repetition.seed,
+        split=repetition.split,
+        controls=not repetition.no_controls,
+        device=speed.device,
     )
     result = learning.learn(
         method,
@@ -133,8 +137,8 @@ def train_collected(
         progress=progress,
         engine=engine,
     )
-    answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
-    options = {"task": collected.task.hash.hex(), "people": received.people, **answered}
+    counts = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
+    options = {"task": collected.task.hash.hex(), "people": received.people, **counts}
     options |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
     result = replace(result, notes=(*result.notes, _moved_by_forgers(result, collected, graph)))
     return Learned(result, options if edges is None else {**options, "edges": str(edges.absolute())}, graph)

@@ -59,8 +59,8 @@ def enrolled(answer: Mapping[str, Any], folder: Path) -> RenderableType:
         if answer.get("url")
         else []
     )
-    then = f"graphveil collect serve {shlex.quote(str(folder))}, and hand the tokens out one by one"
-    return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", then)])
+    next_command = f"graphveil collect serve {shlex.quote(str(folder))}, and hand the tokens out one by one"
+    return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", next_command)])
 
 
 def replaced(answer: Mapping[str, str]) -> RenderableType:
@@ -96,7 +96,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
         ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
         *([("Empty", f"{answer['empty']:,} more left everything out, and {do} not count")] if answer["empty"] else []),
     ]
-    facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
+    facts += [(f"Hash of epoch {number}", digest) for number, digest in answer["hashes"].items()]
     if not answer["refused"]:
         return pairs([*facts, ("Refused", "none")])
     table = rows(("refused as", "times"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))

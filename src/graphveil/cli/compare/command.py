@@ -59,7 +59,7 @@ def compare(
     with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as output:
         graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
-        # Whom the graph refuses is heard of before the folder is made, and not when the others have been trained.
+        # A method that the graph refuses ends the command now, and not when the others have been trained.
         for method, cell in {cell.method: cell for cell in comparison.cells()}.items():
             plan(method, graph, cell.settings)
         takes, methods_settings = comparison.takes, comparison.methods

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.base.screens import stated, voided
+from graphveil.cli.base.screens import stated, void_alarm
 from graphveil.cli.base.tables import columns, listed, pairs, rows
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
@@ -33,7 +33,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     """
     parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
     if page.void:
-        parts[:0] = [voided(page.void, "run"), Text()]
+        parts[:0] = [void_alarm(page.void, "run"), Text()]
     for group in page.groups:
         parts += [*_group(page, group, _FACTS if folder is None else str(folder / tables.MARKDOWN)), Text()]
     facts = [("Mind", text) for text in page.cautions]
@@ -75,17 +75,17 @@ def _attacks(group: Group) -> Table:
 def _figures(page: Sheet, group: Group) -> list[RenderableType]:
     """Epsilons, accuracy, lift and lead; lifts go into a second table where epsilons leave no room."""
     heads = [head.replace(": ", "\n") for head in tables.epsilon_columns(group)]
-    lifted = any(row.lift is not None for row in page.rows)
-    beside = lifted and len(heads) <= _ROOM
-    table = columns("method", *heads, f"{page.score}, %", *(["lift, points, over"] if beside else []))
+    has_lifts = any(row.lift is not None for row in page.rows)
+    in_table = has_lifts and len(heads) <= _ROOM
+    table = columns("method", *heads, f"{page.score}, %", *(["lift, points, over"] if in_table else []))
     for row in group.rows:
-        over = [f"{tables.with_lift(row.lift)}\n{row.best_control or ''}".rstrip()] if beside else []
+        lift = [f"{tables.with_lift(row.lift)}\n{row.best_control or ''}".rstrip()] if in_table else []
         score = tables.with_interval(row.accuracy)
-        table.add_row(printable(row_label(group, row)), *tables.epsilon_cells(group, row), score, *over)
+        table.add_row(printable(row_label(group, row)), *tables.epsilon_cells(group, row), score, *lift)
     lifts = [(_priced(group, row), tables.with_lift(row.lift), row.best_control) for row in group.rows if row.lift]
     leads = [(_priced(group, row), tables.with_lift(row.lead), row.best_rival) for row in group.rows if row.lead]
     parts: list[RenderableType] = [table]
-    if lifts and not beside:
+    if lifts and not in_table:
         parts += [Text(), rows(("beside what needs less", "lift, points", "over the best control"), lifts)]
     if leads:
         parts += [Text(), rows(("at the same price", "lead, points", "over the best rival"), leads)]

@@ -10,7 +10,7 @@ import typer
 
 from graphveil.cli.base import groups, options, tables
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.groups import opened, require_engine_choice
+from graphveil.cli.base.groups import open_engine, require_engine_choice
 from graphveil.cli.data import declaring
 from graphveil.files.serial import to_json
 from graphveil.files.writing import write_text
@@ -50,7 +50,7 @@ def describe(
     require_engine_choice(engine_choice)
     from graphveil import graphs
 
-    with working() as progress, opened(engine_choice) as engine:
+    with working() as progress, open_engine(engine_choice) as engine:
         answer = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=engine))
     emit(
         answer,

@@ -66,8 +66,8 @@ _Keys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", h
 
 
 @dataclass(frozen=True)
-class Typed:
-    """Answers as they are typed."""
+class AnswerOptions:
+    """Answers, as options give them."""
 
     answers: _File = None
     private: _Private = None
@@ -81,7 +81,12 @@ class Typed:
 
 @spread()
 def init(
-    folder: Folder, *, typed: Typed, anew: Replace = False, draft: DraftOnly = False, as_json: options.Json = False
+    folder: Folder,
+    *,
+    typed: AnswerOptions,
+    overwrite: Replace = False,
+    draft: DraftOnly = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write graph.toml from the names of columns and your answers alone, then check the folder against it.
 
@@ -91,7 +96,7 @@ def init(
     """
     from graphveil.graphs.drafts.folder import declare_folder, require_undeclared
 
-    if not (anew or draft):
+    if not (overwrite or draft):
         require_undeclared(folder)
     answers, names = answers_of(typed), read_draft(folder)
     if draft:
@@ -102,11 +107,11 @@ def init(
         return
     interview = None if as_json else Interview.here()
     if interview is not None:
-        answers = interview.completed(names, answers, everything=answers == Answers())
-    declared = declare_folder(folder, answers, replace=anew)
+        answers = interview.complete(names, answers, everything=answers == Answers())
+    declared = declare_folder(folder, answers, replace=overwrite)
     path = str(folder / FILE)
     complain(f"Written to {path}")
-    answer = {"folder": str(folder), "path": path, **asdict(declared), "questions": [], "checked": _checked(folder)}
+    answer = {"folder": str(folder), "path": path, **asdict(declared), "questions": [], "checked": _check(folder)}
     emit(answer, as_json=as_json, screen=lambda: _screen(answer))
 
 
@@ -117,7 +122,7 @@ def import_(
     nodes_query: NodesQuery = None,
     edges_query: EdgesQuery = None,
     *,
-    typed: Typed,
+    typed: AnswerOptions,
     as_json: options.Json = False,
 ) -> None:
     """Copy a graph into a folder of tables: GraphML, node-link JSON, a PyG Data, a list of edges, a database.
@@ -133,23 +138,23 @@ def import_(
     answers = answers_of(typed)
 
     def write(path: Path) -> tuple[Imported, DeclarationFile | None]:
-        with new_graph_folder(path, own=True) as inside:
-            imported = import_source(address, inside, (nodes_query, edges_query))
-            return imported, _declared(inside, answers, imported, as_json=as_json)
+        with new_graph_folder(path, own=True) as partial:
+            imported = import_source(address, partial, (nodes_query, edges_query))
+            return imported, _declare(partial, answers, imported, as_json=as_json)
 
     with new_output(out, out, say=complain) as output:
         imported, declared = output.write(write, paid=False)
     complain(f"Written to {output.path}: raw data, which you alone may read")
     direction = "" if imported.directed is None else f" --directed {'yes' if imported.directed else 'no'}"
-    following = f"graphveil data init {shlex.quote(str(output.path))}{direction}"
-    answer: dict[str, Any] = {"folder": str(output.path), "notes": imported.notes, "toml": None, "next": following}
+    next_command = f"graphveil data init {shlex.quote(str(output.path))}{direction}"
+    answer: dict[str, Any] = {"folder": str(output.path), "notes": imported.notes, "toml": None, "next": next_command}
     if declared is not None:
         notes = (*imported.notes, *declared.notes)
-        answer |= {"notes": notes, "toml": declared.toml, "next": None, "checked": _checked(output.path)}
+        answer |= {"notes": notes, "toml": declared.toml, "next": None, "checked": _check(output.path)}
     emit(answer, as_json=as_json, screen=lambda: _screen(answer))
 
 
-def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bool) -> DeclarationFile | None:
+def _declare(folder: Path, answers: Answers, imported: Imported, *, as_json: bool) -> DeclarationFile | None:
     """Declare what was imported; None: nobody is there to answer, or there is no column of features yet."""
     from graphveil.graphs.drafts.folder import declare_folder
 
@@ -160,11 +165,11 @@ def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bo
     if answers.directed is None:
         answers = replace(answers, directed=imported.directed)
     if interview is not None:
-        answers = interview.completed(read_draft(folder), answers, everything=everything)
+        answers = interview.complete(read_draft(folder), answers, everything=everything)
     return declare_folder(folder, answers)
 
 
-def _checked(folder: Path) -> str:
+def _check(folder: Path) -> str:
     from graphveil.graphs.drafts.folder import check_folder
 
     with working():
@@ -175,16 +180,16 @@ def _drafted(names: Draft, questions: list[Question]) -> RenderableType:
     suggested = [f"{role}: {column}" for role, column in names.roles.items() if column]
     for entry in names.features:
         if entry.is_settled:
-            kind = LEAVE_OUT if entry.suggestion.identifies else typed_kind(entry.suggestion.kind)
+            kind = LEAVE_OUT if entry.suggestion.identifies else kind_text(entry.suggestion.kind)
             suggested.append(f"{entry.name}: {kind} ({entry.suggestion.reason})")
     unsettled = [f"{question.key}: {question.text}" for question in questions] or ["nothing"]
     return tables.pairs([*tables.listed("Suggested", suggested), *tables.listed("Open", unsettled)])
 
 
 def _screen(answer: Mapping[str, Any]) -> RenderableType:
-    following = answer.get("next") or f"graphveil data describe {shlex.quote(answer['folder'])}"
+    next_command = answer.get("next") or f"graphveil data describe {shlex.quote(answer['folder'])}"
     checked = [("Checked", answer["checked"])] if "checked" in answer else []
-    return tables.pairs([*tables.listed("Notes", answer["notes"]), *checked, ("Next", following)])
+    return tables.pairs([*tables.listed("Notes", answer["notes"]), *checked, ("Next", next_command)])
 
 
 _QUESTIONS: Final = {
@@ -204,7 +209,7 @@ _MISSING: Final = "What stands for a missing value? (such as age=60 or team=own 
 class Interview(Terminal):
     """What the owner of a folder is asked, a question for each fact; what everybody knows is the default."""
 
-    def completed(self, draft: Draft, answers: Answers, *, everything: bool) -> Answers:
+    def complete(self, draft: Draft, answers: Answers, *, everything: bool) -> Answers:
         """Return the answers, completed by the person, or as far as they were when the input ended.
 
         Args:
@@ -227,7 +232,7 @@ class Interview(Terminal):
                     many = f" ({len(entry.columns)} columns)" if len(entry.columns) > 1 else ""
                     reason = f" ({entry.suggestion.reason})" if entry.is_settled else ""
                     question = f"What may {printable(entry.name)}{many} hold?{reason}"
-                    default = LEAVE_OUT if entry.suggestion.identifies else typed_kind(entry.suggestion.kind)
+                    default = LEAVE_OUT if entry.suggestion.identifies else kind_text(entry.suggestion.kind)
                     answers = self._ask(draft, answers, f"columns.{entry.name}", question, default)
             before = None
             while answers != before:
@@ -244,7 +249,7 @@ class Interview(Terminal):
                 return answers
             try:
                 if text is not None:
-                    changed = answered(answers, key, text)
+                    changed = with_answer(answers, key, text)
                     # Refuses a column that is not there; the last question, also what does not fit together.
                     _ = declare(draft, changed) if key == "missing" else open_questions(draft, changed)
                     return changed
@@ -252,8 +257,8 @@ class Interview(Terminal):
                 self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; please try again")
 
 
-def answers_of(typed: Typed) -> Answers:
-    """Return what is answered; an option wins over the file."""
+def answers_of(typed: AnswerOptions) -> Answers:
+    """Return the answers of file and options; an option wins over the file."""
     answers = Answers() if typed.answers is None else _read(typed.answers)
     pairs = [(key, text) for key in ("private", "classes", "directed") if (text := getattr(typed, key)) is not None]
     pairs += [_pair(text, "--set") for text in typed.settings or ()]
@@ -261,7 +266,7 @@ def answers_of(typed: Typed) -> Answers:
     pairs += [(f"columns.{name}", LEAVE_OUT) for name in typed.leave_out or ()]
     pairs += [("missing", text) for text in typed.missing or ()]
     for key, text in pairs:
-        answers = answered(answers, key, text)
+        answers = with_answer(answers, key, text)
     return answers
 
 
@@ -274,7 +279,7 @@ def _read(path: Path) -> Answers:
     return Answers.from_facts(content, str(path))
 
 
-def answered(answers: Answers, key: str, text: str) -> Answers:
+def with_answer(answers: Answers, key: str, text: str) -> Answers:
     """Return the answers with one more.
 
     Args:
@@ -310,7 +315,7 @@ def _truth(text: str) -> bool:
 
 _DATE: Final = "write dates as whole numbers, such as years, and declare integer:1900:2030; or leave the column out"
 _TEXT: Final = "list all values that there may be, as category:A,B,C; or leave the column out"
-#: What is often typed for a kind that there is none of.
+#: What to do instead of kinds that people often type, and that do not exist.
 _INSTEAD: Final = {
     **dict.fromkeys(("date", "datetime", "time", "timestamp", "day"), _DATE),
     **dict.fromkeys(("text", "string", "str"), _TEXT),
@@ -333,7 +338,7 @@ def _kind(column: str, text: str) -> object:
     return kind
 
 
-def typed_kind(kind: object) -> str | None:
+def kind_text(kind: object) -> str | None:
     """Return a suggested kind as it is typed."""
     if not isinstance(kind, dict):
         return None if kind is None else str(kind)

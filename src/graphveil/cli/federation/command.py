@@ -210,17 +210,17 @@ def plan(
     from graphveil.reports.federation.plan import draft, plan_of
     from graphveil.reports.federation.prediction import planned_prediction
 
-    shape = Line.parse(line) if line is not None else None
+    network = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = plan_of(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape, validation=validation)
+    answer = plan_of(agreement, nodes, training or max(nodes // 10, 1), unsigned, network, validation=validation)
     if joining is not None:
-        answer["joining"] = planned_prediction(agreement, nodes, joining, shape)
+        answer["joining"] = planned_prediction(agreement, nodes, joining, network)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
 def serve(folder: Folder, patience: Patience = 600.0, listen: Listen = None, as_json: options.Json = False) -> None:
     """Run the server: it deals masks and trains on what holders send; plan says what that reveals."""
-    _run(folder, None, 0, patience, listen, as_json)
+    _run(folder, None, seed=0, patience=patience, listen=listen, as_json=as_json)
 
 
 def join(
@@ -235,7 +235,7 @@ def join(
     """Run a data holder on its own files; the label holder also writes predictions."""
     from graphveil.graphs import load_plain
 
-    _run(folder, load_plain(data, root=data_root), seed, patience, listen, as_json)
+    _run(folder, load_plain(data, root=data_root), seed=seed, patience=patience, listen=listen, as_json=as_json)
 
 
 def predict(
@@ -256,11 +256,12 @@ def predict(
     from graphveil.reports.federation.prediction import published_once, write_prediction
     from graphveil.reports.federation.status import StatusFile
 
-    agreement, identity, here = read_agreement(folder), read_identity(folder), folder_of(folder, name)
+    agreement, identity = read_agreement(folder), read_identity(folder)
+    prediction_folder = folder_of(folder, name)
     setting, graph = agreement.setting, load_plain(data) if data is not None else None
     price = setting.privacy.epsilon if graph is not None else None
-    log = TranscriptFile(here, published_once(agreement), identity=identity, say=complain)
-    status = StatusFile(here, identity.name, ROUNDS, price, setting.mode.reader)
+    log = TranscriptFile(prediction_folder, published_once(agreement), identity=identity, say=complain)
+    status = StatusFile(prediction_folder, identity.name, ROUNDS, price, setting.mode.reader)
 
     @contextmanager
     def recording() -> Iterator[Record]:
@@ -269,7 +270,7 @@ def predict(
 
     complain(f"{identity.name}: waiting for the other parties")
     started = time.monotonic()
-    with remove_if_silent(here):
+    with remove_if_silent(prediction_folder):
         predicted = predict_party(
             agreement,
             identity,
@@ -315,7 +316,7 @@ def verify(
         raise typer.Exit(_FAILED)
 
 
-def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
+def _run(folder: Path, graph: Graph | None, *, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
@@ -334,13 +335,13 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
         require_agreed(graph, agreement, name)
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
-    log = StatusFile(folder, name, rounds, price, setting.mode.reader)
+    status = StatusFile(folder, name, rounds, price, setting.mode.reader)
     for line in (*ending_soon(agreement), *paid_earlier(folder, agreement)):
         complain(f"warning: {line}")
-    messages = TranscriptFile(folder, agreement, identity=identity, say=complain)
+    log = TranscriptFile(folder, agreement, identity=identity, say=complain)
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
-    with log.watched(), messages.recording() as record:
+    with status.watched(), log.recording() as record:
         outcome = run_party(
             agreement,
             identity,
@@ -351,7 +352,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
             patience=patience,
             listen=listen,
             note=complain,
-            progress=_show_steps(name, rounds, price, setting.mode.reader, log),
+            progress=_show_steps(name, rounds, price, setting.mode.reader, status),
             record=record,
         )
         seconds = time.monotonic() - started

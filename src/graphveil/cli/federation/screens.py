@@ -95,7 +95,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     nodes = f"for {count_of(answer['nodes'], 'node')} (--nodes)"
     counted = f"{nodes}, {answer['training_nodes']:,} of them training (--training)"
     guarantee, mode = answer["guarantee"], MODE_OF[answer["mode"]]
-    # Without what the mode opens, which stands above.
+    # Without what the mode opens, which has a line of its own.
     codes = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
     assumed = [sentence for sentence, code in codes if code != mode.opens.code]
     facts = [
@@ -109,7 +109,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         *_price(answer),
         ("Labels", _labels(answer)),
         ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; before them {aligned} of alignment"),
-        *_ways(answer),
+        *_connections(answer),
         *_line(answer),
         *_joining(answer),
         *listed("Advice", answer["advice"]),
@@ -118,22 +118,22 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
     if answer["republish"]:
-        parts += [_lever(answer), Text()]
+        parts += [_republish_table(answer), Text()]
     table = rows(
         ("message", "from", "to", "bytes", "what the receiver learns"),
         (
-            (message["kind"], message["from"], message["to"], _sent(answer, message["kind"]), message["reveals"])
+            (message["kind"], message["from"], message["to"], _bytes_of(answer, message["kind"]), message["reveals"])
             for message in answer["reveals"]
         ),
     )
     return Group(*parts, table)
 
 
-def _sent(answer: Mapping[str, Any], kind: str) -> str:
+def _bytes_of(answer: Mapping[str, Any], kind: str) -> str:
     return size(answer["bytes_by_kind"][kind]) if kind in answer["bytes_by_kind"] else "alignment"
 
 
-def _ways(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _connections(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How connections are multiplied on shares, and what other ways would send, if they are."""
     if "ways" not in answer:
         return []
@@ -215,23 +215,24 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     paid = "the server publishes no rows"
     if answer["epsilon_total"] is not None:
         paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
-    left = answer["seconds_left"]
+    left = f", about {seconds(answer['seconds_left'])} left" if answer["seconds_left"] else ""
     facts = [
         ("Party", answer["party"]),
         ("State", answer["state"]),
-        ("Round", f"{answer['round']} of {answer['rounds']}{f', about {seconds(left)} left' if left else ''}"),
+        ("Round", f"{answer['round']} of {answer['rounds']}{left}"),
         ("Epsilon", paid.removeprefix("epsilon ")),
         ("Since", answer["time"]),
-        *listed("Warning", [*answer["warnings"], *_torn(answer)]),
+        *listed("Warning", [*answer["warnings"], *_dropped_lines(answer)]),
     ]
-    out = [message for message in answer["messages"] if message["from"] == answer["party"]]
-    came = [message for message in answer["messages"] if message["to"] == answer["party"]]
-    left_here = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, out))
-    arrived = rows(("from", "message", "read"), ((m["from"], m["kind"], _count(m)) for m in came))
+    outgoing = [message for message in answer["messages"] if message["from"] == answer["party"]]
+    incoming = [message for message in answer["messages"] if message["to"] == answer["party"]]
+    sent_table = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, outgoing))
+    read_table = rows(("from", "message", "read"), ((m["from"], m["kind"], _count(m)) for m in incoming))
     heads = [Text(text, style="bold") for text in ("What has left this machine", "What has arrived here")]
     nothing = Text("nothing")
     parts: list[RenderableType] = [
-        pairs(facts), Text(), heads[0], left_here if out else nothing, Text(), heads[1], arrived if came else nothing
+        pairs(facts), Text(), heads[0], sent_table if outgoing else nothing, Text(), heads[1],
+        read_table if incoming else nothing,
     ]  # fmt: skip
     for prediction in answer["predictions"]:
         parts += _prediction_parts(answer, prediction)
@@ -239,26 +240,24 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def _prediction_parts(answer: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[RenderableType]:
-    """Where a prediction stands, and what has left this machine for it."""
-    people, state = (
-        prediction["people"],
-        f"{prediction['state']}, round {prediction['round']} of {prediction['rounds']}",
-    )
+    """How far a prediction is, and what has left this machine for it."""
+    people = prediction["people"]
+    state = f"{prediction['state']}, round {prediction['round']} of {prediction['rounds']}"
     if prediction["finished"]:
         state = "finished" if prediction["state"] == "finished" else f"finished; repeated later: {prediction['state']}"
     facts = [
         ("State", state),
         ("New people", "not known here" if people is None else f"{people:,}"),
-        *listed("Warning", _torn(prediction)),
+        *listed("Warning", _dropped_lines(prediction)),
     ]
     if answer["epsilon_total"] is not None:
         charged = spent(float(prediction["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
         facts.insert(2, ("Epsilon", f"{charged.removeprefix('epsilon ')}, for each of them"))
-    out = [message for message in prediction["messages"] if message["from"] == answer["party"]]
+    outgoing = [message for message in prediction["messages"] if message["from"] == answer["party"]]
     head = Text(f"Prediction {prediction['prediction']}", style="bold")
-    table = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, out))
+    table = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, outgoing))
     parts: list[RenderableType] = [Text(), head, pairs(facts)]
-    return [*parts, Text(), table] if out else parts
+    return [*parts, Text(), table] if outgoing else parts
 
 
 def verified(answer: Mapping[str, Any]) -> RenderableType:
@@ -271,7 +270,7 @@ def verified(answer: Mapping[str, Any]) -> RenderableType:
         ("Agreement", answer["agreement"][:16]),
         ("Messages", f"{answer['messages']:,}"),
         ("Published", f"{published or 'nothing'}; paid for: {rounds} each"),
-        *listed("Warning", _torn(answer)),
+        *listed("Warning", _dropped_lines(answer)),
     ]
     if answer["peer"] is not None:
         unread = f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
@@ -303,7 +302,7 @@ def _changes(answer: Mapping[str, Any]) -> RenderableType:
     return Group(head, rows(("fact", "before", "now"), lines)) if lines else Text(f"{head.plain} comments alone")
 
 
-def _torn(answer: Mapping[str, Any]) -> list[str]:
+def _dropped_lines(answer: Mapping[str, Any]) -> list[str]:
     return [f"lines of the log that a crash cut off, and that are dropped: {answer['torn']}"] if answer["torn"] else []
 
 
@@ -434,7 +433,7 @@ def _labels(answer: Mapping[str, Any]) -> str:
     return MODE_OF[answer["mode"]].labels_open
 
 
-def _lever(answer: Mapping[str, Any]) -> RenderableType:
+def _republish_table(answer: Mapping[str, Any]) -> RenderableType:
     longest = answer["width"] ** 0.5
     lines = (
         (choice["republish"], choice["publications"], f"{choice['sigma']:.3g}", f"{choice['sigma'] * longest:.3g}")

@@ -14,7 +14,7 @@ import typer
 from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
 from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.groups import opened, require_engine, require_engine_choice, require_predicting
+from graphveil.cli.base.groups import open_engine, require_engine, require_engine_choice, require_predicting
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
@@ -108,7 +108,7 @@ def train(
         if predictions is not None:
             check = partial(tables.check_file, where="--predictions")
             predictions_output = stack.enter_context(new_output(predictions, predictions, say=complain, check=check))
-        engine = stack.enter_context(opened(engine_choice))
+        engine = stack.enter_context(open_engine(engine_choice))
         if is_export(data, export.edges):
             learned = train_collected(method, data, export, settings, repetition, speed, progress, engine)
             result, graph, run_options = learned.result, learned.graph, {**run_options, **learned.options}
@@ -174,8 +174,8 @@ def _refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_
 
     with working() as progress:
         graph = load_parts(data, data_root, progress=progress)
-        every = all_trusts(graph, request_of(data, graph))
-    advices = [advice for advice in every if trust in (None, advice.trust)]
+        all_advices = all_trusts(graph, request_of(data, graph))
+    advices = [advice for advice in all_advices if trust in (None, advice.trust)]
     # A command that fails prints no JSON.
     if not as_json:
         emit({}, as_json=False, screen=lambda: of_all(data, advices, why=trust is not None))
@@ -248,8 +248,8 @@ Who = Annotated[
 
 
 @contextmanager
-def _charges_stated(model: Any) -> Iterator[None]:
-    """Say what stays charged where the block fails: its answer is lost, and the ledger is not turned back."""
+def _warn_of_charges(model: Any) -> Iterator[None]:
+    """Warn where the block fails after a charge: its answer is lost, and the ledger is not turned back."""
     before = model.ledger
     try:
         yield
@@ -299,22 +299,22 @@ def predict(
             data, data_root = data_of(run, data_root)
         elif is_export(data, None):
             raise no_graph("it holds reports of people's devices:", Path(data))
-        engine = stack.enter_context(opened(engine_choice))
+        engine = stack.enter_context(open_engine(engine_choice))
         graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)
         if output is not None:
             output.reserve(choices.room_of_predictions(graph))
         # Before the prediction: reports that cannot be stored would be paid for again next time.
-        rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), stack)
+        reserved = run_folder.reserve(model, run, choices.room_of_answers(graph), stack)
         ledger = model.ledger
         guarantee = model.guarantee
-        stack.enter_context(_charges_stated(model))
+        stack.enter_context(_warn_of_charges(model))
         identity = {} if people is None else {"people": people}
         probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=engine, **identity)
         if (
             model.guarantee != guarantee or model.ledger != ledger
         ):  # the run keeps what was sent, so nobody is asked again
-            rooms.close()
+            reserved.close()
             run_folder.keep_spending(model, run, say=complain)
         table = predictions.tabulate(probabilities, graph, model.schema.classes)
         if output is not None:
@@ -325,4 +325,4 @@ def predict(
     note += predictions.paid_sentence(model.ledger.spends[len(ledger.spends) :])
     note += f"; {predictions.SEVERAL}" if model.several else ""
     answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
-    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))
+    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.guarantee_of_model(model, run)))

@@ -30,9 +30,19 @@ from graphveil.runtime.checks import KINDS
 from graphveil.runtime.words import nearest
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
-#: Options of a run as its file names them, and the parameters of the commands that are called otherwise.
-_CALLED = ("seed", "repeats", "split", "controls", "device", "data_root", "private_share", "edges", "suspects_kept")
-_OTHERWISE = {"controls": "no_controls", "suspects_kept": "keep_suspects"}
+#: Options of a run as its file names them, and the parameters of commands that have another name.
+_RUN_OPTIONS = (
+    "seed",
+    "repeats",
+    "split",
+    "controls",
+    "device",
+    "data_root",
+    "private_share",
+    "edges",
+    "suspects_kept",
+)
+_PARAMETERS = {"controls": "no_controls", "suspects_kept": "keep_suspects"}
 #: Facts that a run recorded about an exported collection; another run reads them from the collection again.
 _RECORDED = re.compile("task|people|suspects|answered_.*")
 #: How a tuned run found its settings; another run uses the settings and searches nothing.
@@ -76,7 +86,7 @@ def _read_for(context: typer.Context, path: Path | None) -> Path | None:
                 allowed = f"a table, [{key}]" if kind is dict else "a text"
                 raise InputError(f"{value!r}", where=f"{path}, {key}", allowed=allowed)
         # As the parser's defaults: what is typed wins by itself.
-        context.default_map = {**_named(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
+        context.default_map = {**_arguments(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
         context.meta[_META_KEY] = File(path, content.get(SETTINGS, {}))
     return path
 
@@ -99,14 +109,14 @@ def choices() -> Mapping[str, Choice]:
     hints: dict[str, Any] = {}
     for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
         hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
-    every = {}
-    for key in _CALLED:
-        parameter = _OTHERWISE.get(key, key)
+    run_choices = {}
+    for key in _RUN_OPTIONS:
+        parameter = _PARAMETERS.get(key, key)
         kind, option = get_args(hints[parameter])
-        plain = next((kind_of for kind_of in get_args(kind) if kind_of is not NoneType), kind)
+        value_type = next((part for part in get_args(kind) if part is not NoneType), kind)
         text = "Train the controls." if parameter == "no_controls" else str(option.help)
-        every[key] = Choice(parameter, str if plain is Path else plain, text, option.min)
-    return MappingProxyType(every)
+        run_choices[key] = Choice(parameter, str if value_type is Path else value_type, text, option.min)
+    return MappingProxyType(run_choices)
 
 
 def collect(context: typer.Context, method: str, info: Method, searched: Collection[str] = ()) -> dict[str, Any]:
@@ -135,13 +145,13 @@ def _file_settings(file: File, method: str, info: Method, command_settings: Set[
     """The settings of a file that the command line leaves in force."""
     values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
     # A run's file lists defaults too, and some of them conflict with other settings; left out they have the same value.
-    idle = {key for key in values if values[key] == info.options[key].default and key not in AXES}
+    defaults = {key for key in values if values[key] == info.options[key].default and key not in AXES}
     # A total replaces its parts, and a part the total; a curator's epsilon is the price of one training, no total.
     parts, replaced = {"epsilon_x", "epsilon_y"}, set(command_settings)
     if info.trust != "central":
         replaced |= parts if "epsilon" in command_settings else set()
         replaced |= {"epsilon"} if parts & command_settings else set()
-    return {key: value for key, value in values.items() if key not in idle | replaced}
+    return {key: value for key, value in values.items() if key not in defaults | replaced}
 
 
 def _at_its_key(error: InputError, path: Path, file_settings: Iterable[str]) -> InputError:
@@ -158,7 +168,7 @@ def _override(key: str) -> str:
     return f"change it there, or type --set {key}=VALUE"
 
 
-def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
+def _arguments(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
     arguments = {}
     if METHOD in content:
         try:
@@ -174,8 +184,8 @@ def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
         from graphveil.graphs.load import is_name
 
         # A relative folder is relative to the file, not to where the command is typed.
-        beside = path.parent.absolute() / source
-        arguments[DATA] = str(beside) if not is_name(source) and beside.is_dir() else source
+        folder = path.parent.absolute() / source
+        arguments[DATA] = str(folder) if not is_name(source) and folder.is_dir() else source
     return arguments
 
 
@@ -209,8 +219,8 @@ def _setting(path: Path, method: str, info: Method, key: str, value: object) -> 
     if key in OPEN_WORDS and value == OPEN_WORDS[key]:  # see `choices`
         return None
     setting = _value(value, info.options[key].type, where, remedy=_override(key))
-    beside = path.parent.absolute() / str(setting)
-    return str(beside) if info.options[key].file and beside.is_file() else setting
+    file = path.parent.absolute() / str(setting)
+    return str(file) if info.options[key].file and file.is_file() else setting
 
 
 def _value(value: object, kind: type, where: str, *, remedy: str) -> Any:

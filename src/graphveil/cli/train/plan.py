@@ -39,7 +39,7 @@ def plan(
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     info = choices.find_method(method, data)
     settings = configured.collect(context, method, info)
-    goal = _goal_asked(want, pilot, degree)
+    goal = _goal(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
     require_engine(engine_choice, info)
 
@@ -75,7 +75,7 @@ def plan(
     emit(answer, as_json=as_json, screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)), first=first)
 
 
-def _goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
+def _goal(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
     """The goal of ``--want``, or None; InputError for one that cannot be read, or its options without one."""
     if want is None:
         # Refused, because an option without effect would seem to have changed the plan.

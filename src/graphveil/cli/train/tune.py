@@ -122,11 +122,11 @@ def tune(
         return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
 
     with working() as progress, contextlib.ExitStack() as stack:
-        output = stack.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
+        output = stack.enter_context(new_output(out, default(), say=complain, check=_folder_check(search, method)))
         graph = choices.load(data, source, repetition.seed, progress)
         if proxy is not None:
             search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=progress))
-        log = _log(output.path, stack) if search.paid(method) else None
+        log = _open_log(output.path, stack) if search.paid(method) else None
         output.reserve(choices.room_of(graph, repetition.repeats))
         result, defaults_sentence = run_method(
             method, graph, settings, repetition, speed, progress, replace(search, log=log)
@@ -146,23 +146,23 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
     """The search that the options describe, its proxy still a name; InputError for one that cannot be made."""
     from graphveil.methods.runs.search import Search
 
-    def search(grid: Grid) -> Search:
-        search_settings = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
-        return search_settings if params["sampler"] is None else replace(search_settings, sampler=params["sampler"])
+    def search_of(grid: Grid) -> Search:
+        search = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
+        return search if params["sampler"] is None else replace(search, sampler=params["sampler"])
 
-    if params["law"] is not None and not search({}).paid(method):
+    if params["law"] is not None and not search_of({}).paid(method):
         problem = "applies only where trials have a price"
         raise InputError(problem, where="--law", allowed=f"with {_PAID}, without --proxy")
     if params["proxy"] is not None and params["proxy"] == params["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
 
     def require(grid: Grid) -> None:
-        search(grid).require(method, settings)
+        search_of(grid).require(method, settings)
 
     if over:
-        return search(_grid_of(method, info, over, settings, require))
-    # First: a method that cannot be tuned this way at all.
-    if not (info.free or search({}).paid(method) or params["proxy"]):
+        return search_of(_grid_of(method, info, over, settings, require))
+    # A method that cannot be tuned this way at all is refused first.
+    if not (info.free or search_of({}).paid(method) or params["proxy"]):
         require({})
     grid: Grid = {}
     for key, values in info.search.items():
@@ -176,7 +176,7 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
             remedy="name settings and values: --over KEY=V1,V2",
         )
     require(grid)
-    return search(grid)
+    return search_of(grid)
 
 
 def _allowed(method: str, settings: Mapping[str, Any]) -> bool:
@@ -187,27 +187,27 @@ def _allowed(method: str, settings: Mapping[str, Any]) -> bool:
     return True
 
 
-def _check_of(search: Search, method: str) -> Callable[[Path], None]:
+def _folder_check(search: Search, method: str) -> Callable[[Path], None]:
     """A check that refuses a folder in use, or one with a log of trials beside it."""
     from graphveil.reports.runs.trial_log import require_unused
 
     def check(folder: Path) -> None:
         refuse_used_folder(folder)
         if search.paid(method):
-            require_unused(_log_of(folder))
+            require_unused(_log_path(folder))
 
     return check
 
 
-def _log_of(folder: Path) -> Path:
+def _log_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.trials.jsonl")
 
 
-def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
+def _open_log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
     """The log of trials beside a run folder, with disk space reserved until `stack` closes."""
     from graphveil.reports.runs.trial_log import TrialLog
 
-    path = _log_of(folder)
+    path = _log_path(folder)
     return TrialLog(path, stack.enter_context(room_for(path, _LOG_ROOM)), complain, stack)
 
 
