@@ -165,7 +165,7 @@ def test_a_folder_that_is_exchanged_for_a_link_takes_nothing(here: Open, monkeyp
         (root.folder / name).mkdir()
     (root.folder / "runs" / "result.json").write_text("{}")
     (root.folder / "runs" / "card.md").write_text("a card")
-    inside = Root.inside
+    inside = Root.descriptor_of
 
     def exchanged(root: Root, folder: Path) -> AbstractContextManager[int]:
         if not folder.is_symlink():
@@ -174,7 +174,7 @@ def test_a_folder_that_is_exchanged_for_a_link_takes_nothing(here: Open, monkeyp
         return inside(root, folder)
 
     assert here.page.ask("GET", "/api/runs/runs/files/card.md").body == b"a card"
-    monkeypatch.setattr(Root, "inside", exchanged)
+    monkeypatch.setattr(Root, "descriptor_of", exchanged)
     put = here.page.ask("PUT", "/api/tables/town/nodes.csv", data=b"id")
     (root.folder / "town").unlink()
     (root.folder / "town").mkdir()

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from graphveil.cli import studio
-from graphveil.studio.service import OWN, SHARED
+from graphveil.studio.service import PAGE_FILES, SHARED
 
-PAGE = (OWN / "studio.html").read_text(encoding="utf-8")
-SCRIPTS = sorted(OWN.glob("*.js"))
+PAGE = (PAGE_FILES / "studio.html").read_text(encoding="utf-8")
+SCRIPTS = sorted(PAGE_FILES.glob("*.js"))
 
 
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
     """The policy admits files of the studio alone; a style or a script within the page would be stopped by it."""
     assert not re.search(r"<style|<script(?![^>]* src=)| style=| on\w+=|javascript:", PAGE)
     sources = re.findall(r' (?:src|href)="([^"#]+)"', PAGE)
-    served = {f"assets/{file.name}" for file in (*SHARED, *OWN.iterdir())}
+    served = {f"assets/{file.name}" for file in (*SHARED, *PAGE_FILES.iterdir())}
     assert set(sources) <= served
     for script in SCRIPTS:
         text = script.read_text(encoding="utf-8")
@@ -30,8 +30,8 @@ def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
 
 
 def test_the_page_is_small() -> None:
-    assert sum(file.stat().st_size for file in (*SHARED, *OWN.iterdir())) < 1_000_000
-    whole = (*OWN.iterdir(), *OWN.parent.glob("*.py"), Path(studio.__file__))
+    assert sum(file.stat().st_size for file in (*SHARED, *PAGE_FILES.iterdir())) < 1_000_000
+    whole = (*PAGE_FILES.iterdir(), *PAGE_FILES.parent.glob("*.py"), Path(studio.__file__))
     assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in whole) <= 4_500
 
 

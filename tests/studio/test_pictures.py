@@ -9,7 +9,7 @@ import pytest
 
 from graphveil.reports.base.words import lift_sentence, measured_with
 from graphveil.reports.runs.picture import LINKED, Picture
-from graphveil.studio.results import FinishedWork, _drawn
+from graphveil.studio.results import FinishedWork, _drawing
 from graphveil.studio.root import Root
 from tests.reports import made
 
@@ -32,7 +32,7 @@ def picture(total: int, edges: dict[str, tuple[tuple[int, int], ...]]) -> Pictur
 def test_a_sample_that_follows_private_edges_is_left_out(
     total: int, edges: dict[str, tuple[tuple[int, int], ...]], private: list[str], count: int
 ) -> None:
-    graph = _drawn(picture(total, edges), private)
+    graph = _drawing(picture(total, edges), private)
     assert len(graph.nodes) == count and bool(graph.edges) == (bool(edges) and "edges" not in private)
     assert count or "follows from private edges" in graph.left_out[0]
 

@@ -26,11 +26,11 @@ from graphveil.studio.store import Store
 COOKIE: Final = "graphveil_studio_"
 #: Seconds for which a browser stays admitted.
 _SESSION: Final = 30 * 24 * 3600
-#: Seconds in which a request arrives, and of a table each part of it.
+#: Seconds in which a request arrives; of a table, each part of it.
 PATIENCE: Final = 20.0
-#: Bytes of a request, but for tables.
+#: Bytes of a request, except for tables.
 LARGEST: Final = 1 << 20
-#: As a collector's pages have, but for pictures that the page draws; and nothing is kept.
+#: Those of a collector's pages; pictures that the page draws are admitted, and browsers store nothing.
 HEADERS: Final = {
     name.lower().encode(): value.replace("img-src 'self'", "img-src 'self' data:").encode()
     for name, value in {**PAGE_HEADERS, "Cache-Control": "no-store"}.items()
@@ -49,14 +49,14 @@ class Access:
     def __init__(self, store: Store, port: int, *, secure: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
         self._store, self._name, self._secure = store, f"{COOKIE}{port}", secure
-        # Taken by the first who has the token, and never given back.
-        self._use = threading.Lock()
-        self._wrong = Buckets(0.1, 10.0)
+        # Acquired by the first who has the token, and never released.
+        self._first_use = threading.Lock()
+        self._wrong_tokens = Buckets(rate=0.1, size=10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
         """Return cookie and CSRF value of a new session; Refusal: the token is wrong (which is slowed) or used."""
-        if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
-            code = "not-admitted" if self._wrong.take(address) else "too-often"
+        if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._first_use.acquire(blocking=False)):
+            code = "not-admitted" if self._wrong_tokens.take(address) else "too-often"
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
         session = secrets.token_urlsafe(32)
         self._store.admit(_hash(session), time.time() + _SESSION)
@@ -64,7 +64,7 @@ class Access:
         return f"{self._name}={session}; {attributes}", csrf_of(session)
 
     def session_in(self, headers: Collection[tuple[bytes, bytes]]) -> str | None:
-        """Return the session of a request's cookie, None where it has none that is known."""
+        """Return the session of a request's cookie, None where it has none, or one that is not admitted."""
         try:
             cookies = SimpleCookie(_header(headers, b"cookie") or "")
         except CookieError:
@@ -78,7 +78,7 @@ def _hash(session: str) -> str:
 
 
 def csrf_of(session: str) -> str:
-    """Return what a page must send beside its cookie; it tells nothing of the cookie."""
+    """Return the value that a page must send beside its cookie, and that reveals nothing of the cookie."""
     return hashlib.sha256(f"csrf {session}".encode()).hexdigest()
 
 
@@ -93,38 +93,38 @@ class Gate:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        started = _with_headers(send)
+        send = _with_headers(send)
         scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
         try:
-            scope["state"] = {**scope.get("state", {}), "session": self._passed(scope)}
+            scope["state"] = {**scope.get("state", {}), "session": self._admitted(scope)}
         except Refusal as refusal:
-            await refuse(refusal, started)
+            await refuse(refusal, send)
             return
         is_table = scope["path"].startswith("/api/tables/")
-        await self._application(scope, _in_time(receive, math.inf if is_table else PATIENCE), started)
+        await self._application(scope, _in_time(receive, math.inf if is_table else PATIENCE), send)
 
-    def _passed(self, scope: Scope) -> str | None:
+    def _admitted(self, scope: Scope) -> str | None:
         """Return the session of a request that may pass; Refusal: it may not."""
         headers, path, method = scope["headers"], scope["path"], scope["method"]
         host = host_of(headers)
         if host is None or not is_host(host, self._names):
             raise Refusal("wrong-host", "this studio does not answer under that name")
-        reads = method in ("GET", "HEAD")
+        is_reading = method in ("GET", "HEAD")
         session = self._access.session_in(headers)
-        is_page = reads and (path == "/" or path.startswith("/assets/"))
-        # Also what only reads: a page at another port of this machine is sent with the cookie.
+        is_page = is_reading and (path == "/" or path.startswith("/assets/"))
+        # Requests that only read, too: those of a page at another port of this machine carry the cookie.
         if not is_page:
             origin, site = _header(headers, b"origin"), _header(headers, b"sec-fetch-site")
-            own = f"{scope['scheme']}://{_header(headers, b'host')}"
-            if origin not in (None, own) or site not in (None, "none", "same-origin"):
+            own_origin = f"{scope['scheme']}://{_header(headers, b'host')}"
+            if origin not in (None, own_origin) or site not in (None, "none", "same-origin"):
                 raise Refusal("forbidden", "a request from another page")
         if session is None and not is_page and (method, path) != ("POST", "/api/session"):
             raise Refusal("not-admitted", "open the link that graphveil studio printed")
-        if session is not None and not reads and path != "/api/session":
+        if session is not None and not is_reading and path != "/api/session":
             token = _header(headers, b"x-csrf-token") or ""
             if not hmac.compare_digest(token.encode(), csrf_of(session).encode()):
                 raise Refusal("forbidden", "a request without the page's own header X-CSRF-Token")
-        if not reads and not path.startswith("/api/tables/"):
+        if not is_reading and not path.startswith("/api/tables/"):
             length = _header(headers, b"content-length") or "0"
             # In chunks no size is declared, and the framework reads a body of any size to its end.
             if _header(headers, b"transfer-encoding") is not None or not length.isdecimal() or int(length) > LARGEST:
@@ -134,20 +134,20 @@ class Gate:
 
 def _in_time(receive: Receive, seconds: float) -> Receive:
     """Take a body whole within some seconds, and each part of it within `PATIENCE`; else its sender is gone."""
-    until, more = time.monotonic() + seconds, True
+    deadline, has_more = time.monotonic() + seconds, True
 
-    async def receiving() -> Message:
-        nonlocal more
-        if not more:
+    async def receive_in_time() -> Message:
+        nonlocal has_more
+        if not has_more:
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), min(PATIENCE, until - time.monotonic()))
+            message = await asyncio.wait_for(receive(), min(PATIENCE, deadline - time.monotonic()))
         except TimeoutError:
             message = {"type": "http.disconnect"}
-        more = message.get("more_body", False)
+        has_more = message.get("more_body", False)
         return message
 
-    return receiving
+    return receive_in_time
 
 
 async def refuse(refusal: Refusal, send: Send) -> None:
@@ -163,11 +163,11 @@ def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message["headers"]}
-            more = [(name, value) for name, value in HEADERS.items() if name not in present]
-            message = {**message, "headers": [*message["headers"], *more]}
+            missing = [(name, value) for name, value in HEADERS.items() if name not in present]
+            message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)
 
-    return sending
+    return send_with_headers

@@ -31,7 +31,7 @@ _STOPS: Final = (
     *(0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5),
     *(2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0),
 )
-#: Attacks in people's words; a test holds that these are all there are.
+#: Attacks in plain words; a test checks that none is missing.
 ATTACKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "linkteller": ("run", "who is connected to whom, by asking with slightly changed features"),
@@ -83,14 +83,14 @@ def choices(root: str, data_root: Path | None) -> Choices:
 def _method(method: Method) -> MethodOf:
     trust = next((name for name, methods in _METHODS.items() if method in methods), "none")
     budgets = [key for key in method.options if key in _EPSILONS]
-    # What is set in the training on a release is no setting of the release itself.
-    takes = [key for key in method.options if RELEASE not in method.tags or key in RELEASE_OPTIONS]
+    # Settings of the training on a release are no settings of the release itself.
+    keys = [key for key in method.options if RELEASE not in method.tags or key in RELEASE_OPTIONS]
     return MethodOf(
         name=method.name,
         summary=method.summary,
         trust=trust,
         budgets=[_setting(key, method.options[key]) for key in budgets],
-        settings=[_setting(key, method.options[key]) for key in takes if key not in budgets],
+        settings=[_setting(key, method.options[key]) for key in keys if key not in budgets],
         command="release" if RELEASE in method.tags else "train",
     )
 
@@ -98,7 +98,7 @@ def _method(method: Method) -> MethodOf:
 def _setting(key: str, option: Option) -> SettingOf:
     allowed = option.within or (NAMES.get(key, ()) if option.type is str else ())
     if key == "unit":
-        # Not every method has every unit: its own words name those that it has.
+        # Not every method has every unit: its help names those that it has.
         allowed = tuple(name for name in allowed if name in re.findall(r"[\w-]+", option.help))
     allowed = ("true", "false") if option.type is bool else allowed
     # JSON has no infinity.

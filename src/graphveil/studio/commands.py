@@ -39,7 +39,12 @@ _REHEARSED: Final = ("--organiser", "rehearsal", "--purpose", "rehearsal", "--co
 
 @dataclass(frozen=True)
 class Commands:
-    """Makes words, whose paths `root` confines; `data_root` is where named sets lie, None where the command looks."""
+    """Makes the words of commands.
+
+    Args:
+        root: confines all paths.
+        data_root: folder of named data sets; None: that of the command line.
+    """
 
     root: Root
     data_root: Path | None = None
@@ -76,9 +81,9 @@ class Commands:
     def rehearsal(self, work: Work, today: datetime) -> str | None:
         """Return the commands that rehearse the collection of a local method's reports; None: nothing is collected."""
         method = _method(work.method)
-        chosen = {key: work.settings.get(key, option.default) for key, option in method.options.items()}
-        budgets = {key: chosen[key] for key in FLAGS[:3] if chosen.get(key) not in (None, "inf", math.inf)}
-        if RELEASE in method.tags or not budgets or chosen.get("epsilon") is not None:
+        settings = {key: work.settings.get(key, option.default) for key, option in method.options.items()}
+        budgets = {key: settings[key] for key in FLAGS[:3] if settings.get(key) not in (None, "inf", math.inf)}
+        if RELEASE in method.tags or not budgets or settings.get("epsilon") is not None:
             return None
         days = [f"{today + timedelta(days=days):%Y-%m-%d}" for days in (-1, 30)]
         wording = [*_REHEARSED, "--opens", days[0], "--closes", days[1], "--out", "task"]
@@ -87,8 +92,8 @@ class Commands:
 
     def declare(self, folder: str, answers: str, *, replace: bool) -> list[str]:
         """Return the words that declare a folder of tables by a file of answers, both as pages name them."""
-        anew = ["--replace"] if replace else []
-        return ["data", "init", self.root.word(folder), "--answers", self.root.word(answers), *anew]
+        flags = ["--replace"] if replace else []
+        return ["data", "init", self.root.word(folder), "--answers", self.root.word(answers), *flags]
 
     def out_of(self, start: Start, now: datetime, used: Callable[[str], bool]) -> str | None:
         """Return a name below `runs`, no other job's, for the folder that a job writes; None: it writes none."""
@@ -99,10 +104,10 @@ class Commands:
             return folder
         if start.job not in SPENDING:
             return None
-        about = f"{start.method}-release" if start.job == "release" else start.method
+        subject = f"{start.method}-release" if start.job == "release" else start.method
         data = _required(start.data, "data").removeprefix(NAMED)
         data = self.root.folder.name if data == "." else data
-        first = f"{RUNS}/{plain_name(data)}-{about}-{now:%Y%m%d-%H%M%S}"
+        first = f"{RUNS}/{plain_name(data)}-{subject}-{now:%Y%m%d-%H%M%S}"
         names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1_000))
         return next(name for name in names if not used(name) and not self.root.path(name).exists())
 
@@ -132,8 +137,8 @@ class Commands:
         yield from ("release", method.name, *self._data(work))
         settings = {key: value for key, value in work.settings.items() if key in RELEASE_OPTIONS}
         if len(settings) < len(work.settings):
-            idle = ", ".join(sorted(set(work.settings) - set(settings)))
-            raise Refusal("refused", f"{idle} does not apply to a release")
+            useless = ", ".join(sorted(set(work.settings) - set(settings)))
+            raise Refusal("refused", f"{useless} does not apply to a release")
         yield from self._settings(method, settings, RELEASE_FLAGS)
         yield from _options(("--seed", work.seed), ("--reproducible-noise", work.reproducible_noise))
         yield from _options(("--private-share", work.private_share), ("--without-lift", work.without_lift))
@@ -164,23 +169,23 @@ class Commands:
     def config(self, work: Work) -> str:
         """Return the file that `--config` takes for what a request would train or release."""
         method = _method(work.method)
-        chosen = {key: self._value(method, key, value) for key, value in work.settings.items() if key in method.options}
-        settings = {key: _typed(method.options[key], text) for key, text in chosen.items() if text is not None}
+        texts = {key: self._value(method, key, value) for key, value in work.settings.items() if key in method.options}
+        settings = {key: _toml_value(method.options[key], text) for key, text in texts.items() if text is not None}
         options = {
             **{key: getattr(work, key) for key in ("seed", "repeats", "split", "private_share")},
             "controls": None if work.controls else False,
             "data_root": None if self.data_root is None else str(self.data_root),
         }
-        given = {key: value for key, value in options.items() if value is not None}
+        set_options = {key: value for key, value in options.items() if value is not None}
         head = {"method": method.name, "data": self._source(_required(work.data, "data"))}
         lines = toml_lines(head)
-        for name, table in (("settings", settings), ("options", given)):
+        for name, table in (("settings", settings), ("options", set_options)):
             lines += ["", f"[{name}]", *toml_lines(table)] if table else []
         return "\n".join(lines) + "\n"
 
     def _data(self, work: Work) -> list[str]:
-        where = [] if self.data_root is None else ["--data-root", str(self.data_root)]
-        return [self._source(_required(work.data, "data")), *where]
+        data_root = [] if self.data_root is None else ["--data-root", str(self.data_root)]
+        return [self._source(_required(work.data, "data")), *data_root]
 
     def _source(self, data: str) -> str:
         name = data.removeprefix(NAMED)
@@ -225,7 +230,7 @@ def line_of(*commands: Sequence[str]) -> str:
     return " && ".join(f"graphveil {shlex.join(words)}" for words in commands)
 
 
-def _typed(option: Option, text: str) -> object:
+def _toml_value(option: Option, text: str) -> object:
     """Return a value as a file of TOML holds it."""
     try:
         return {"true": True, "false": False}[text] if option.type is bool else option.type(text)

@@ -2,8 +2,8 @@
 
     .graphveil-studio/jobs/ID/   words.json, stdout, stderr, progress.jsonl, and rc once the command has ended
 
-Jobs wait in order for one of a few places. Whether one runs is told by the lock that its `runner` holds, which the
-system takes away however the process ends.
+Jobs wait in order until few enough run. A job runs as long as its `runner` holds a lock, which the system releases
+however the process ends.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _THREADS: Final = (
 )
 _INTERRUPTED: Final = 130
 #: Seconds between two looks at the progress of a job.
-_LOOKS: Final = 0.25
+_EVENT_INTERVAL: Final = 0.25
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a studio's jobs: how many at once, and memory and threads of each."""
+    """How many jobs of a studio run at once, and memory and threads of each."""
 
     jobs: int = 1
     memory_mb: int = 4096
@@ -66,8 +66,8 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """What a command left: its exit code, None where it did not come to one, its answer, and its error's line."""
+class Outcome:
+    """What a command left: its exit code, None where there is none, its answer, and the line of its error."""
 
     code: int | None
     answer: dict[str, Any] | None
@@ -87,13 +87,13 @@ class Jobs:
     ) -> None:
         self.root, self.store, self.limits, self._patience = root, store, limits, patience
         self._program = program
-        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._slots = threading.BoundedSemaphore(_AT_ONCE)
         self._answers: dict[tuple[object, ...], dict[str, Any]] = {}
         self._lock = threading.RLock()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.rmtree(root.scratch, ignore_errors=True)
         root.scratch.mkdir(mode=0o700)
-        # What waited for an earlier studio does not begin by itself: nobody has confirmed its price to this one.
+        # Jobs that waited for an earlier studio do not begin by themselves: nobody confirmed their price to this one.
         for job in store.jobs("waiting"):
             store.put(job, state="stopped", ended=time.time(), stopped=time.time())
 
@@ -104,18 +104,21 @@ class Jobs:
         """Queue a command and return its job.
 
         Args:
-            kind: of job. request: from which it can be asked for again.
+            kind: of job.
+            request: from which the job can be started again.
             words: of the command, after its name.
             out: the folder that it will write, as pages name it.
-            stamps: of the data whose price was confirmed; it does not begin where they have changed by its turn.
-                Refusal: too many wait already.
+            stamps: of the data whose price was confirmed; the job does not begin where they have changed by its turn.
+
+        Raises:
+            Refusal: too many wait already.
         """
         job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time(), stamps=stamps)
         with self._lock:
             if len(self.store.jobs("waiting")) >= _WAITING:
                 raise Refusal("too-often", f"{_WAITING} jobs wait already")
             self.store.put(job)
-            # It is queued, whatever becomes of the others: a page that heard of an error would start it twice.
+            # The job is queued, whatever becomes of others: a page that heard of an error would start it twice.
             with suppress(sqlite3.Error, OSError):
                 self.tick()
             return self.store.job(job.id)
@@ -137,7 +140,7 @@ class Jobs:
     def tick(self) -> None:
         """Write down which jobs have ended, kill those that do not stop, and start those whose turn it is."""
         with self._lock:
-            running = [job for job in self.store.jobs("running") if not self._settled(job)]
+            running = [job for job in self.store.jobs("running") if not self._has_ended(job)]
             for job in self.store.jobs("waiting")[: max(0, self.limits.jobs - len(running))]:
                 self._start(job)
 
@@ -160,12 +163,12 @@ class Jobs:
             (folder / "stderr").write_text(f"error: {line}\n", encoding="utf-8")
         self.store.put(job, state=state, ended=time.time())
 
-    def _settled(self, job: Job) -> bool:
+    def _has_ended(self, job: Job) -> bool:
         """Return whether a job has ended, and write down how."""
         folder, now = self.folder(job), time.time()
         process = self.processes.get(job.id)
-        begins = process is not None and process.poll() is None
-        if begins or _is_locked(folder, now - (job.began or 0.0)):
+        is_ours = process is not None and process.poll() is None
+        if is_ours or _is_locked(folder, now - (job.began or 0.0)):
             if job.stopped is not None and now - job.stopped > self._patience:
                 self._signal(job, signal.SIGKILL)
             return False
@@ -190,7 +193,7 @@ class Jobs:
 
     def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
         """Run a command's words at once and return its answer; Refusal: it refuses, or takes so many seconds."""
-        if not self._places.acquire(timeout=seconds):
+        if not self._slots.acquire(timeout=seconds):
             raise Refusal("too-often", "other questions are being answered: ask again in a minute")
         folder = self.root.scratch / secrets.token_hex(8)
         try:
@@ -201,13 +204,13 @@ class Jobs:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 raise Refusal("too-slow", f"no answer within {seconds:g} seconds: the data is large") from None
-            ended = ended_in(folder)
+            outcome = outcome_in(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-            self._places.release()
-        if ended.code != 0 or ended.answer is None:
-            raise Refusal("refused", ended.error or "the command gave no answer")
-        return ended.answer
+            self._slots.release()
+        if outcome.code != 0 or outcome.answer is None:
+            raise Refusal("refused", outcome.error or "the command gave no answer")
+        return outcome.answer
 
     def _signal(self, job: Job, number: int) -> None:
         """Send a signal to the runner of a job and its command, if they live."""
@@ -252,14 +255,14 @@ def code_in(folder: Path) -> int | None:
         return None
 
 
-def ended_in(folder: Path, *, whole: bool = True) -> Ended:
-    """Return what the command of a folder left, with its answer where that is wanted whole."""
+def outcome_in(folder: Path, *, whole: bool = True) -> Outcome:
+    """Return what the command of a folder left; its answer only if `whole`."""
     code, answer = code_in(folder), None
     with suppress(ValueError):
         answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
     lines = [line for line in _tail(folder / "stderr", 1 << 16).splitlines() if line.strip()]
-    wrong = next((line for line in reversed(lines) if line.startswith(("error: ", "internal error: "))), None)
-    return Ended(code, answer if isinstance(answer, dict) else None, _sentence(code, wrong))
+    error_line = next((line for line in reversed(lines) if line.startswith(("error: ", "internal error: "))), None)
+    return Outcome(code, answer if isinstance(answer, dict) else None, _sentence(code, error_line))
 
 
 def warnings_in(folder: Path) -> list[str]:
@@ -268,14 +271,14 @@ def warnings_in(folder: Path) -> list[str]:
     return [without_cells(line.removeprefix("warning: ")) for line in lines if line.startswith("warning: ")]
 
 
-def _sentence(code: int | None, wrong: str | None) -> str | None:
+def _sentence(code: int | None, error_line: str | None) -> str | None:
     if code == 0:
         return None
-    if wrong is not None and wrong.startswith("error: "):
-        return without_cells(wrong.removeprefix("error: "))
-    if wrong is not None:
+    if error_line is not None and error_line.startswith("error: "):
+        return without_cells(error_line.removeprefix("error: "))
+    if error_line is not None:
         # Without its message, which may quote what it read.
-        return f"{': '.join(wrong.split(': ')[:2])}; its stderr is in {STATE}/jobs, please report it"
+        return f"{': '.join(error_line.split(': ')[:2])}; its stderr is in {STATE}/jobs, please report it"
     if code is None:
         return "it was killed, or the machine was switched off, before it ended"
     if code == _INTERRUPTED:
@@ -298,41 +301,41 @@ def _tail(file: Path, size: int = _LARGEST) -> str:
 
 
 def _is_locked(folder: Path, seconds: float) -> bool:
-    # Whether the runner of a folder lives that was started so many seconds ago.
+    """Return whether the runner of a folder, which was started so many seconds ago, lives."""
     try:
-        file = os.open(folder / "running", os.O_RDWR)
+        descriptor = os.open(folder / "running", os.O_RDWR)
     except OSError:
         return seconds < _START
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
-        os.close(file)
+        os.close(descriptor)
     return False
 
 
 async def events(job: Callable[[], Job], folder: Path) -> AsyncIterator[str]:
     """Yield a job's progress as server-sent events until it has ended; a page that lost the line begins anew.
 
-    Of `progress` the last line that there is, `state` last of all.
+    Of `progress` only the last line so far is sent; `state` comes after it.
     """
     state, after = "", 0
     while True:
-        # First the state: what a command wrote before it ended is then read below.
-        present = await asyncio.to_thread(job)
+        # The state is read first: then all that a command wrote before it ended is read below.
+        current = await asyncio.to_thread(job)
         text = await asyncio.to_thread(_lines_after, folder, after)
         lines = text.split(b"\n")[:-1]
         for line in lines:
             after += len(line) + 1
         if lines and (progress := _progress(lines[-1])) is not None:
             yield _event("progress", progress.model_dump_json())
-        if present.state != state:
-            state = present.state
+        if current.state != state:
+            state = current.state
             yield _event("state", json.dumps({"state": state}))
         if state not in OPEN:
             return
-        await asyncio.sleep(_LOOKS)
+        await asyncio.sleep(_EVENT_INTERVAL)
 
 
 def _event(name: str, data: str) -> str:

@@ -34,7 +34,7 @@ FILES: Final = (
     *("card.md", "card.html", "config.toml", "guarantee.json", "ledger.json", "result.json", "release.json"),
     *("agreement.toml", "collection.json", "public/card.html", "public/report.html"),
 )
-#: What tells of each kind of work: of a federation not what was agreed, but what came of it.
+#: The file with the facts of each kind of work: of a federation its outcome, not its agreement.
 _RECORDS: Final[Mapping[Kind, str]] = {**MARKS, "federation": "outcome.json"}
 #: Nodes that are drawn at most.
 MOST: Final = 3_000
@@ -58,7 +58,7 @@ class FinishedWork:
         facts = self._object(_RECORDS[self.kind])
         options = facts.get("options")
         if isinstance(options, dict) and isinstance(options.get("source"), str):
-            facts["options"] = {**options, "source": self._named(options["source"])}
+            facts["options"] = {**options, "source": self._source_name(options["source"])}
         if self.kind == "collection":
             task = object_in(self.folder / "task.json").get("task")
             promised = task.get("guarantee") if isinstance(task, dict) else None
@@ -72,8 +72,8 @@ class FinishedWork:
         """Return a file that a page may download, by its name in `FILES`, its links resolved; None for none."""
         if name not in FILES:
             return None
-        places = (self.folder / name, self.folder / "public" / name)
-        return next((place.resolve() for place in places if self.root.holds(place)), None)
+        paths = (self.folder / name, self.folder / "public" / name)
+        return next((path.resolve() for path in paths if self.root.holds(path)), None)
 
     def attacks(self) -> list[str]:
         return sorted(file.stem.removeprefix("attack-") for file in self.folder.glob("attack-*.json"))
@@ -87,7 +87,7 @@ class FinishedWork:
         if source and is_name(source):
             return ()
         declared, _ = declaration_of(Path(source)) if source else (None, None)
-        parts = {*_recorded(self.folder), *(() if declared is None else declared.private)}
+        parts = {*_recorded_as_private(self.folder), *(() if declared is None else declared.private)}
         return tuple(part for part in PRIVATE_PARTS if part in parts)
 
     def parties(self) -> dict[str, Any] | None:
@@ -100,21 +100,22 @@ class FinishedWork:
 
             return picture_json(federation_parties(read_agreement(self.folder).setting))
         facts = self.facts()
-        guarantee, released, chosen = _guarantee(facts), self.kind == "release", facts.get("settings")
-        if guarantee is None or not isinstance(chosen, dict):
+        guarantee, recorded = _guarantee(facts), facts.get("settings")
+        if guarantee is None or not isinstance(recorded, dict):
             return None
-        method, settings = str(facts.get("method")), {key: number_of(value) for key, value in chosen.items()}
-        return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
+        method, settings = str(facts.get("method")), {key: number_of(value) for key, value in recorded.items()}
+        is_release = self.kind == "release"
+        return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=is_release))
 
     def graph(self) -> Graph:
         """Return a sample of the graph with predictions and errors, as far as the data allows."""
         private = self.private()
         picture = self._picture(private)
         if picture is None:
-            return _nothing("this run drew no picture that a page may show: no guarantee covers its predictions")
-        if private and (reason := _unshown(self._object("result.json"), private)) is not None:
-            return _nothing(reason)
-        return _drawn(picture, private)
+            return _empty_graph("this run drew no picture that a page may show: no guarantee covers its predictions")
+        if private and (reason := _why_hidden(self._object("result.json"), private)) is not None:
+            return _empty_graph(reason)
+        return _drawing(picture, private)
 
     def _object(self, name: str) -> dict[str, Any]:
         file = self.folder / name
@@ -123,7 +124,7 @@ class FinishedWork:
     def _picture(self, private: Sequence[str]) -> Picture | None:
         """Return the maker's picture, or the copy for everybody if only that has no private edges."""
         pictures = []
-        for file in (place / PICTURE for place in (self.folder, self.folder / "public")):
+        for file in (folder / PICTURE for folder in (self.folder, self.folder / "public")):
             try:
                 pictures += [Picture.from_dict(object_in(file))] if self.root.holds(file) else []
             except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -132,20 +133,21 @@ class FinishedWork:
             pictures.sort(key=lambda picture: not set(picture.edges) <= {RELEASED})
         return pictures[0] if pictures else None
 
-    def _named(self, source: str) -> str:
+    def _source_name(self, source: str) -> str:
         try:
             return self.root.relative(Path(source)) if source.startswith("/") else source
         except Refusal:
             return Path(source).name
 
 
-def _recorded(folder: Path) -> Sequence[str]:
+def _recorded_as_private(folder: Path) -> Sequence[str]:
     """Return the parts that a run's model recorded as private; all of them where it cannot be read."""
     from safetensors import SafetensorError, safe_open
 
-    file = next((place for place in (folder / "public", folder) if (place / "model.safetensors").is_file()), folder)
+    files = [part / "model.safetensors" for part in (folder / "public", folder)]
+    file = next((path for path in files if path.is_file()), files[1])
     try:
-        with safe_open(file / "model.safetensors", "np") as model:
+        with safe_open(file, "np") as model:
             recorded = json.loads(model.metadata()["graphveil"])["facts"]["schema"]["private"]
     except (OSError, SafetensorError, ValueError, KeyError, TypeError):
         return PRIVATE_PARTS
@@ -159,37 +161,38 @@ def _guarantee(result: Mapping[str, Any]) -> Guarantee | None:
         return None
 
 
-def _unshown(facts: Mapping[str, Any], private: Sequence[str]) -> str | None:
+def _why_hidden(facts: Mapping[str, Any], private: Sequence[str]) -> str | None:
     """Return why predictions may not be shown where data is private; None where they may."""
-    guarantee, chosen = _guarantee(facts), facts.get("settings")
-    if guarantee is None or guarantee.void is not None or math.isinf(guarantee.epsilon) or not isinstance(chosen, dict):
+    guarantee, recorded = _guarantee(facts), facts.get("settings")
+    is_void = guarantee is None or guarantee.void is not None or math.isinf(guarantee.epsilon)
+    if guarantee is None or is_void or not isinstance(recorded, dict):
         return "predictions are left out: no guarantee that holds covers them"
     if "one-node" in guarantee.unit.code:
         return "predictions are left out: with whole nodes protected, each is for that person's eyes alone"
-    settings = {key: number_of(value) for key, value in chosen.items()}
+    settings = {key: number_of(value) for key, value in recorded.items()}
     parts = " and ".join(uncovered(guarantee, str(facts.get("method")), settings, private))
     return (
         f"predictions are left out: they follow from private {parts}, which no epsilon covers here" if parts else None
     )
 
 
-def _nothing(reason: str) -> Graph:
+def _empty_graph(reason: str) -> Graph:
     return Graph(total=0, classes=[], nodes=[], edges=[], left_out=[reason])
 
 
-def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
+def _drawing(picture: Picture, private: Sequence[str]) -> Graph:
     hides_edges, hides_labels = "edges" in private, "labels" in private
     kinds = {kind: pairs for kind, pairs in picture.edges.items() if not hides_edges or kind == RELEASED}
     count = len(picture.places)
     # Where the order, the choice and the places of nodes follow from private edges, none of them is shown.
     is_open = bool(kinds) and len(kinds) == len(picture.edges)
     if picture.edges and not is_open and count < picture.total:
-        return _nothing("predictions are left out: who is in this sample follows from private edges")
+        return _empty_graph("predictions are left out: who is in this sample follows from private edges")
     order = (np.arange(count) if is_open else np.random.default_rng(_SEED).permutation(count))[:MOST]
     places = (
         [picture.places[node] for node in order] if is_open else _by_class([picture.predicted[node] for node in order])
     )
-    index = {int(node): place for place, node in enumerate(order)}
+    index_of = {int(node): index for index, node in enumerate(order)}
     return Graph(
         total=picture.total,
         classes=list(picture.classes),
@@ -198,7 +201,7 @@ def _drawn(picture: Picture, private: Sequence[str]) -> Graph:
             for node, place in zip(order, places, strict=True)
         ],
         edges=[
-            Edges(kind=kind, pairs=[(index[u], index[v]) for u, v in pairs if u in index and v in index])
+            Edges(kind=kind, pairs=[(index_of[u], index_of[v]) for u, v in pairs if u in index_of and v in index_of])
             for kind, pairs in kinds.items()
         ],
         left_out=_left_out(picture, not is_open, hides_labels, len(order)),
@@ -218,12 +221,12 @@ def _node(picture: Picture, node: int, place: tuple[int, int], *, hides_labels: 
 
 
 def _by_class(predicted: Sequence[int]) -> list[tuple[int, int]]:
-    """Return places that tell the predicted class and nothing else: anywhere in a square for each class."""
+    """Return places that show the predicted class and nothing else: random ones in a square for each class."""
     classes = sorted(set(predicted))
-    across = math.ceil(math.sqrt(len(classes)))
+    squares = math.ceil(math.sqrt(len(classes)))
     inside = np.random.default_rng(_SEED).uniform(0.06, 0.94, size=(len(predicted), 2))
-    corners = np.array([divmod(classes.index(label), across)[::-1] for label in predicted])
-    return [(int(x), int(y)) for x, y in (corners + inside) * 1_000 / across]
+    corners = np.array([divmod(classes.index(label), squares)[::-1] for label in predicted])
+    return [(int(x), int(y)) for x, y in (corners + inside) * 1_000 / squares]
 
 
 def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: int) -> list[str]:

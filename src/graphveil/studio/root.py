@@ -73,7 +73,7 @@ class Root:
 
     @property
     def scratch(self) -> Path:
-        """What is of no use once the studio ends: answers to queries, tables that are half there."""
+        """The folder for files of no use once the studio ends: answers to queries, incomplete tables."""
         return self.state / "scratch"
 
     def path(self, relative: str) -> Path:
@@ -100,25 +100,24 @@ class Root:
         return file.is_file() and self._contains(file)
 
     @contextmanager
-    def inside(self, folder: Path) -> Iterator[int]:
-        """Give a descriptor of a folder below, reached through no link: what it names cannot be exchanged any more.
-
-        OSError: a part of the way is no folder by now.
+    def descriptor_of(self, folder: Path) -> Iterator[int]:
+        """Give a descriptor of a folder below, reached through no link, so that nobody can exchange the folder.
+        Raises OSError: a part of the path is no folder now.
         """
-        number = os.open(self.folder, os.O_DIRECTORY)
+        descriptor = os.open(self.folder, os.O_DIRECTORY)
         try:
             for part in folder.relative_to(self.folder).parts:
-                number, above = os.open(part, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=number), number
-                os.close(above)
-            yield number
+                descriptor, parent = os.open(part, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor), descriptor
+                os.close(parent)
+            yield descriptor
         finally:
-            os.close(number)
+            os.close(descriptor)
 
     def read(self, file: Path) -> bytes:
         """Return the content of a file below, reached through no link."""
-        with self.inside(file.parent) as place:
+        with self.descriptor_of(file.parent) as folder:
             flags = os.O_NOFOLLOW | os.O_NONBLOCK
-            with open(file.name, "rb", opener=lambda name, mode: os.open(name, mode | flags, dir_fd=place)) as stream:
+            with open(file.name, "rb", opener=lambda name, mode: os.open(name, mode | flags, dir_fd=folder)) as stream:
                 return stream.read(LARGEST)
 
     def kind(self, folder: Path) -> Kind | None:
@@ -149,7 +148,7 @@ class Root:
         return [source for folder in self._folders() if (source := self._source(folder)) is not None]
 
     def finished(self) -> list[Finished]:
-        every = []
+        finished = []
         for folder in self._folders():
             kind = self.kind(folder)
             if kind is not None:
@@ -157,8 +156,8 @@ class Root:
                 facts = object_in(folder / file) if file.endswith(".json") else {}
                 modified = datetime.fromtimestamp((folder / file).stat().st_mtime, UTC).isoformat(timespec="seconds")
                 method, data = (str(facts.get(name, ""))[:200] for name in ("method", "data"))
-                every.append(Finished(self.relative(folder), kind, method, data, modified))
-        return every
+                finished.append(Finished(self.relative(folder), kind, method, data, modified))
+        return finished
 
     def _folders(self) -> Iterator[Path]:
         """Yield visible folders, without what lies inside of finished work; links are not followed."""
@@ -168,20 +167,20 @@ class Root:
             count += 1
             yield folder
             if depth < _DEPTH and self.kind(folder) is None:
-                pending += [(path, depth + 1) for path in reversed(_inside(folder)) if path.is_dir()]
+                pending += [(path, depth + 1) for path in reversed(_visible_in(folder)) if path.is_dir()]
 
     def _source(self, folder: Path) -> Source | None:
         if self.kind(folder) is not None and not (folder / "release.json").is_file():
             return None
-        files = sorted(path.name for path in _inside(folder) if path.is_file() and path.suffix in TABLES)
+        files = sorted(path.name for path in _visible_in(folder) if path.is_file() and path.suffix in TABLES)
         if not self.holds(folder / DECLARATION):
             return Source(self.relative(folder), "tables", files) if files else None
         declared, error = declaration_of(folder)
-        place, files = self.relative(folder), [DECLARATION, *files]
+        path, files = self.relative(folder), [DECLARATION, *files]
         if declared is None:
-            return Source(place, "broken", files, error=error)
+            return Source(path, "broken", files, error=error)
         toml = read_text(folder / DECLARATION, largest=LARGEST_TOML)
-        return Source(place, "declared", files, list(declared.private), toml=toml)
+        return Source(path, "declared", files, list(declared.private), toml=toml)
 
 
 def declaration_of(folder: Path) -> tuple[Declaration | None, str | None]:
@@ -196,7 +195,7 @@ def object_in(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty where the file cannot be read, so that a list shows the others."""
     try:
         content = read_json(file)
-        # Halves of characters, which JSON can hold and no answer can.
+        # Fails for halves of characters, which JSON can hold and no answer can.
         json.dumps(content, ensure_ascii=False).encode()
     except (GraphveilError, OSError, ValueError):
         return {}
@@ -208,7 +207,7 @@ def _is_plain(part: str) -> bool:
     return bool(part) and part.isprintable() and part[0] not in ".-" and "\\" not in part and len(part) < 200
 
 
-def _inside(folder: Path) -> list[Path]:
+def _visible_in(folder: Path) -> list[Path]:
     """Return what a page may see of a folder; links are not followed."""
     try:
         return sorted(path for path in folder.iterdir() if _is_plain(path.name) and not path.is_symlink())
@@ -220,12 +219,14 @@ async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[b
     """Write the parts of a table into a folder, which is made where it is absent, and return how many bytes it has.
 
     Streamed to a new file, whole or not at all, for its owner alone.
-    Refusal: the name is no table's or is used, or the table is too large.
+
+    Raises:
+        Refusal: the name is no table's or is used, or the table is too large.
     """
-    place = root.path(folder)
+    target = root.path(folder)
     if _NAME.fullmatch(name) is None or Path(name).suffix not in TABLES:
         raise Refusal("bad-path", f"{name[:80]!r} is no table: its name ends in {' or '.join(TABLES)}")
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
     size = 0
     # Beside queries, where the next studio removes what a killed one left.
     with tempfile.NamedTemporaryFile(dir=root.scratch) as partial:
@@ -238,8 +239,8 @@ async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[b
         os.fsync(partial.fileno())
         try:
             # A link and no renaming: it fails where the name is used.
-            with root.inside(place) as number:
-                os.link(partial.name, name, dst_dir_fd=number)
+            with root.descriptor_of(target) as descriptor:
+                os.link(partial.name, name, dst_dir_fd=descriptor)
         except FileExistsError:
             raise Refusal("used", f"{folder}/{name} is there already, and is never overwritten") from None
     return size

@@ -1,8 +1,8 @@
-"""A program around one command of a job: it limits it, waits for it and writes how it ended. Standard library alone.
+"""A program that runs the command of a job: it sets limits, waits, and writes the exit code. Standard library alone.
 
     python runner.py FOLDER        FOLDER/words.json -> FOLDER/stdout, stderr, progress.jsonl, rc
 
-It holds a lock on FOLDER/running, with its number in it, so that a studio that was started again knows it is alive.
+It holds a lock on FOLDER/running, which contains its process id: so a studio that starts later knows it is alive.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NICE = 5
 def main(folder: Path) -> None:
     """Run the command of a folder."""
     job = json.loads((folder / "words.json").read_text(encoding="utf-8"))
-    running = os.open(folder / "running", os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(running, fcntl.LOCK_EX)
-    os.write(running, str(os.getpid()).encode())
-    # Its bytes are taken now: how the command ended must be written on a full disk too.
+    lock = os.open(folder / "running", os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, str(os.getpid()).encode())
+    # Disk space is taken now: the exit code must be written on a full disk too.
     code_file = folder / "rc.new"
     code_file.write_text(" " * 16, encoding="utf-8")
     # Handlers and not "ignored", which the command would inherit: it must stop, and this must outlive it.
@@ -33,15 +33,15 @@ def main(folder: Path) -> None:
         signal.signal(number, lambda *_: None)
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Of what a process writes to: the address space of libraries is many times what they use.
+    # A limit of data: the address space of libraries is many times what they use.
     resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
     environment = {**os.environ, **job["environment"], "GRAPHVEIL_PROGRESS": str(folder / "progress.jsonl")}
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
-        started = subprocess.Popen(
+        process = subprocess.Popen(
             job["command"], cwd=job["cwd"], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            pass_fds=(running,),  # the lock lasts as long as either of them
+            pass_fds=(lock,),  # the lock lasts as long as either of them
         )  # fmt: skip
-        code = started.wait()
+        code = process.wait()
     with code_file.open("r+", encoding="utf-8") as file:
         file.write(str(code))
     code_file.rename(folder / "rc")

@@ -31,7 +31,7 @@ from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
 from graphveil.studio.commands import SPENDING, Commands, line_of
-from graphveil.studio.jobs import Jobs, ended_in, events, warnings_in
+from graphveil.studio.jobs import Jobs, events, outcome_in, warnings_in
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
 from graphveil.studio.root import store_table
@@ -42,16 +42,16 @@ Facts = Annotated[models.Content, Body()]
 Truth = Annotated[bool, Body()]
 Price = Annotated[str | None, Body(embed=True, max_length=20_000)]
 ANSWERS = "graph.answers.json"
-OWN = Path(__file__).parent / "assets"
+PAGE_FILES = Path(__file__).parent / "assets"
 COLLECTORS = Path(graphveil.__file__).parent / "collection" / "assets"
 VENDORED = Path(graphveil.__file__).parent / "reports" / "vendor"
-#: What the page uses of others' files; its own are all in its folder.
+#: Files of other pages and of vendors that this page uses; its own are all in its folder.
 SHARED = (
     *(COLLECTORS / name for name in ("look.css", "dom.js", "numbers.js", "icon.svg")),
     VENDORED / "cytoscape.min.js",
 )
-#: Seconds between two looks at the jobs.
-_EVERY = 0.3
+#: Seconds between two ticks of the jobs.
+_TICK_INTERVAL = 0.3
 _DOWNLOAD = {"content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
 
@@ -71,34 +71,34 @@ class Studio:
         self.app = self._build()
 
     @asynccontextmanager
-    async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(self._look())
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        ticking = asyncio.create_task(self._tick_jobs())
         yield
-        looking.cancel()
+        ticking.cancel()
 
-    async def _look(self) -> None:
+    async def _tick_jobs(self) -> None:
         while True:
             with suppress(sqlite3.Error, OSError):
                 await asyncio.to_thread(self.jobs.tick)
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_TICK_INTERVAL)
 
     def _build(self) -> FastAPI:
         app = FastAPI(
-            title="graphveil studio", version=graphveil.__version__, lifespan=self._alive,
+            title="graphveil studio", version=graphveil.__version__, lifespan=self._lifespan,
             docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
             generate_unique_id_function=lambda route: route.name.strip("_"),
         )  # fmt: skip
         app.include_router(page_routes())
         for status in (404, 405):
-            app.add_exception_handler(status, _unknown)
+            app.add_exception_handler(status, _not_found)
         for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception, 400):
             app.add_exception_handler(kind, self._refuse)
         for route, answer in self._routes().items():
             method, path = route.split()
-            how, responses = dict(_OTHERWISE.get(route, {})), dict(_PROBLEMS)
-            if "content" in how:
-                responses[200] = {"content": how.pop("content")}
-            app.router.add_api_route(path, answer, methods=[method], responses=responses, **how)
+            options, responses = dict(_OTHER_RESPONSES.get(route, {})), dict(_PROBLEMS)
+            if "content" in options:
+                responses[200] = {"content": options.pop("content")}
+            app.router.add_api_route(path, answer, methods=[method], responses=responses, **options)
         app.get("/openapi.json", include_in_schema=False, response_model=None)(cache(app.openapi))
         return app
 
@@ -127,9 +127,9 @@ class Studio:
 
     def _refuse(self, _: Request, error: Exception) -> Response:
         refusal = refusal_of(error)
-        # As the page names paths; where the folder lies on this machine is nothing to a page.
+        # Paths as the page names them: where the folder lies on this machine is not the page's concern.
         line = refusal.line.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), ".")
-        return _answered(Refusal(refusal.code, line))
+        return _refusal_response(Refusal(refusal.code, line))
 
     # ---- sessions ----
 
@@ -156,14 +156,17 @@ class Studio:
         return {"draft": json_safe(read_draft(self.root.existing(folder)).facts())}
 
     def _declare(self, folder: Text, answers: Facts, replace: Truth = False) -> models.Declared:
-        place = self.root.existing(folder)
-        if (place / DECLARATION).exists() and not replace:
+        path = self.root.existing(folder)
+        if (path / DECLARATION).exists() and not replace:
             raise Refusal("used", f"{folder} has a {DECLARATION} already")
         # Beside the declaration, so that the command can be run again.
-        with self.root.inside(place) as to, tempfile.NamedTemporaryFile(dir=self.root.scratch, delete=False) as partial:
+        with (
+            self.root.descriptor_of(path) as descriptor,
+            tempfile.NamedTemporaryFile(dir=self.root.scratch, delete=False) as partial,
+        ):
             partial.write(to_json(answers, indent=2).encode() + b"\n")
-            os.replace(partial.name, ANSWERS, dst_dir_fd=to)
-        words = self._commands.declare(folder, self.root.relative(place / ANSWERS), replace=replace)
+            os.replace(partial.name, ANSWERS, dst_dir_fd=descriptor)
+        words = self._commands.declare(folder, self.root.relative(path / ANSWERS), replace=replace)
         declared = self.jobs.ask(words)
         notes = [*declared["notes"], f"checked: {declared['checked']}"]
         return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
@@ -181,9 +184,9 @@ class Studio:
         return answered
 
     def _start(self, start: models.Start) -> models.JobOf:
-        return self._begun(start, self._out(start))
+        return self._submit(start, self._out_folder(start))
 
-    def _begun(self, start: models.Start, out: str | None) -> models.JobOf:
+    def _submit(self, start: models.Start, out: str | None) -> models.JobOf:
         words = self._commands.words(start.job, start, out)
         stamps = None if start.price is None else self.jobs.stamps(words)
         # Planned again: what a page says of prices is not believed.
@@ -192,22 +195,22 @@ class Studio:
         if start.price != price:
             raise Refusal("other-price", f"the button did not name this price: {price}")
         request = start.model_dump(mode="json", exclude_unset=True)
-        return self._described(self.jobs.submit(start.job, request, words, out, stamps))
+        return self._job_answer(self.jobs.submit(start.job, request, words, out, stamps))
 
-    def _out(self, start: models.Start) -> str | None:
+    def _out_folder(self, start: models.Start) -> str | None:
         used = {job.out for job in self.store.jobs()}
         return self._commands.out_of(start, datetime.now(), used.__contains__)
 
     # ---- jobs ----
 
     def _list(self) -> dict[str, list[models.JobOf]]:
-        return {"jobs": [self._described(job, whole=False) for job in reversed(self.store.jobs())]}
+        return {"jobs": [self._job_answer(job, whole=False) for job in reversed(self.store.jobs())]}
 
     def _job(self, id: str) -> models.JobOf:
-        return self._described(self.store.job(id))
+        return self._job_answer(self.store.job(id))
 
     def _stop(self, id: str) -> models.JobOf:
-        return self._described(self.jobs.stop(self.store.job(id)))
+        return self._job_answer(self.jobs.stop(self.store.job(id)))
 
     def _again(self, id: str, price: Price = None) -> models.JobOf:
         job = self.store.job(id)
@@ -216,22 +219,22 @@ class Studio:
         start = models.Start.model_validate({**job.request, "price": price})
         # The same words, unless their folder is there.
         is_free = job.out is None or not self.root.path(job.out).exists()
-        return self._begun(start, job.out if is_free else self._out(start))
+        return self._submit(start, job.out if is_free else self._out_folder(start))
 
     def _events(self, id: str) -> StreamingResponse:
         stream = events(lambda: self.store.job(id), self.jobs.folder(self.store.job(id)))
         return StreamingResponse(stream, media_type="text/event-stream")
 
-    def _described(self, job: Job, *, whole: bool = True) -> models.JobOf:
+    def _job_answer(self, job: Job, *, whole: bool = True) -> models.JobOf:
         folder = self.jobs.folder(job)
-        ended = None if job.state in OPEN else ended_in(folder, whole=whole)
-        never = job.state == "stopped" and job.began is None
+        outcome = None if job.state in OPEN else outcome_in(folder, whole=whole)
+        never_began = job.state == "stopped" and job.began is None
         return models.JobOf(
             **{name: value for name, value in vars(job).items() if name in models.JobOf.model_fields},
             command=line_of(job.words),
             warnings=warnings_in(folder),
-            error="it was stopped before it began" if never else None if ended is None else ended.error,
-            answer=None if ended is None else ended.answer,
+            error="it was stopped before it began" if never_began else None if outcome is None else outcome.error,
+            answer=None if outcome is None else outcome.answer,
             price=job.request.get("price"),
         )
 
@@ -291,8 +294,8 @@ def price_of(work: models.Work, plan: Mapping[str, Any]) -> str:
 def page_routes() -> APIRouter:
     """Return the routes of the page, whose files are read once."""
     routes = APIRouter(include_in_schema=False)
-    own = sorted(path for path in OWN.glob("*") if path.suffix in (".css", ".js", ".svg"))
-    files = {"/": OWN / "studio.html", **{f"/assets/{path.name}": path for path in (*SHARED, *own)}}
+    page_files = sorted(path for path in PAGE_FILES.glob("*") if path.suffix in (".css", ".js", ".svg"))
+    files = {"/": PAGE_FILES / "studio.html", **{f"/assets/{path.name}": path for path in (*SHARED, *page_files)}}
     for address, path in files.items():
         if path.is_file():
             routes.get(address)(_served(Asset.of(path)))
@@ -301,10 +304,10 @@ def page_routes() -> APIRouter:
 
 def _served(asset: Asset) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
-        given = asset.answer(request.headers.get("if-none-match"))
+        response = asset.answer(request.headers.get("if-none-match"))
         # The gate adds its own policy, which also admits pictures that the page draws.
-        del given.headers["content-security-policy"]
-        return given
+        del response.headers["content-security-policy"]
+        return response
 
     return answer
 
@@ -312,8 +315,8 @@ def _served(asset: Asset) -> Callable[[Request], Response]:
 _ANY, _BYTES = "application/octet-stream", {"schema": {"type": "string", "format": "binary"}}
 _EVENT = {"schema": {"type": "object", "properties": {name: {"type": "string"} for name in ("event", "data")}}}
 _BODY = {"requestBody": {"required": True, "content": {_ANY: _BYTES}}}
-#: What is answered otherwise than by JSON with the status 200.
-_OTHERWISE: dict[str, dict[str, Any]] = {
+#: Routes that answer something else than JSON with the status 200.
+_OTHER_RESPONSES: dict[str, dict[str, Any]] = {
     "POST /api/jobs": {"status_code": 201},
     "POST /api/jobs/{id}/again": {"status_code": 201},
     "PUT /api/tables/{folder:path}/{file}": {"status_code": 201, "openapi_extra": _BODY},
@@ -325,22 +328,22 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _unknown(_: Request, __: Exception) -> Response:
-    return _answered(Refusal("not-found", "there is nothing at this address"))
+def _not_found(_: Request, __: Exception) -> Response:
+    return _refusal_response(Refusal("not-found", "there is nothing at this address"))
 
 
-def _answered(refusal: Refusal) -> Response:
+def _refusal_response(refusal: Refusal) -> Response:
     return JSONResponse({"error": refusal.line, "code": refusal.code}, refusal.status)
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return how a page hears of an error."""
+    """Return an error as the refusal that a page gets."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, RequestValidationError):
-        # Where it is wrong, never what was sent.
-        places = [".".join(str(part) for part in wrong["loc"][1:]) + f": {wrong['msg']}" for wrong in error.errors()]
-        return Refusal("bad-request", "; ".join(places[:3])[:500])
+        # The members that are wrong, never what was sent.
+        faults = [".".join(str(part) for part in fault["loc"][1:]) + f": {fault['msg']}" for fault in error.errors()]
+        return Refusal("bad-request", "; ".join(faults[:3])[:500])
     if isinstance(error, GraphveilError):
         return Refusal("refused", without_cells(str(error)))
     if isinstance(error, HTTPException | ClientDisconnect):

@@ -60,41 +60,41 @@ def serve(
             remedy="add --certificate and --certificate-key, or forward the port: ssh -L",
         )
     root = Root(folder.resolve())
-    with owned(root), listening(place) as own:
+    with owned(root), listening(place) as listener:
         store = Store(root.state / "studio.sqlite")
-        access = Access(store, own.getsockname()[1], secure=place.certificate is not None)
+        access = Access(store, listener.getsockname()[1], secure=place.certificate is not None)
         studio = Studio(Jobs(root, store, limits), access, data_root)
         config = uvicorn.Config(
             Gate(studio.app, access, place.hosts),
             log_config=None, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=_GRACE,
             ssl_certfile=place.certificate, ssl_keyfile=place.key,
         )  # fmt: skip
-        # That open streams of events were cut when the server ends is no news.
+        # Otherwise it would log that open streams of events are cut when the server ends.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server = uvicorn.Server(config)
         with ended_by_signals(server):
-            url = f"{address(own, place)}/#token={access.token}"
-            # Other users of the machine read command lines, and so would have the link: a browser opens this file.
+            url = f"{address(listener, place)}/#token={access.token}"
+            # A browser opens this file and not the link: other users of the machine can read command lines.
             page = root.scratch / "open.html"
             link = f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><a href="{url}">Open</a>'
             write_bytes(page, link.encode(), mode=0o600)
             started({"url": url, "folder": str(root.folder), "opens": str(page)})
-            run(server, own)
+            run(server, listener)
         store.close()
 
 
 @contextmanager
 def owned(root: Root) -> Iterator[None]:
-    """Have a root for this process alone; UsedPathError where another studio serves it."""
+    """Lock a root for this process; UsedPathError where another studio serves it."""
     import fcntl
 
     if not root.folder.is_dir():
         raise InputError(f"{root.folder} is no folder", where="studio", allowed="a folder for data and runs")
     with writing(root.state):
         root.state.mkdir(mode=0o700, exist_ok=True)
-        # It may have come with the folder, with modes of another machine.
+        # The folder may have been copied, with the modes of another machine.
         root.state.chmod(0o700)
-        # Taken away by the system, however the process ends.
+        # The system releases it, however the process ends.
         lock = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:

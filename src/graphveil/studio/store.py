@@ -42,7 +42,7 @@ class Job:
 
 
 class Store:
-    """The file; threads take turns.
+    """The database; threads use it in turn.
 
     Args:
         path: of the file, which is made where it is absent; InputError: it is no file of this version.
@@ -53,7 +53,7 @@ class Store:
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
             self._file.executescript(_TABLES)
-            # All of it is read once: what another version wrote is refused now, and not at some click.
+            # Everything is read once: the file of another version is refused now, and not at some click.
             self.jobs(), self.is_admitted(""), self.saved()
         except (sqlite3.Error, ValueError, TypeError) as error:
             self.close()
@@ -82,12 +82,12 @@ class Store:
 
     def jobs(self, *states: State) -> list[Job]:
         """Return the jobs in these states, or all, in the order in which they were started."""
-        chosen = f"WHERE json_extract(content, '$.state') IN ({', '.join('?' * len(states))})" if states else ""
-        return self._jobs(f"{chosen} ORDER BY number", *states)
+        condition = f"WHERE json_extract(content, '$.state') IN ({', '.join('?' * len(states))})" if states else ""
+        return self._jobs(f"{condition} ORDER BY number", *states)
 
-    def _jobs(self, rest: str, *values: str) -> list[Job]:
+    def _jobs(self, clause: str, *values: str) -> list[Job]:
         with self._lock:
-            rows = self._file.execute(f"SELECT content FROM jobs {rest}", values).fetchall()
+            rows = self._file.execute(f"SELECT content FROM jobs {clause}", values).fetchall()
         return [Job(**json.loads(content)) for (content,) in rows]
 
     def admit(self, hash: str, until: float) -> None:
