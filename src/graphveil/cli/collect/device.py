@@ -12,7 +12,7 @@ Folder = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Folder of secret and ledger. Default: ~/.graphveil-device.")
 ]
 Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. A single argument is DATA.")]
-Data = Annotated[
+ValuesFile = Annotated[
     str | None, typer.Argument(metavar="DATA", help='A file: {"features": [...], "label": "...", "links": [...]}.')
 ]
 TaskOption = Annotated[
@@ -53,16 +53,22 @@ def enrol(
     _run(folder, "enrol", url, token, "--task", task, *_option("--as", id), *_option("--limit", limit))
 
 
-def show(task: Task = None, data: Data = None, task_option: TaskOption = None, folder: Folder = None) -> None:
+def show(
+    task: Task = None, values_file: ValuesFile = None, task_option: TaskOption = None, folder: Folder = None
+) -> None:
     """Show what is asked, and with DATA the report that would be sent; nothing is recorded or sent."""
-    _run(folder, "show", *_option("--task", task_option), *_arguments(task, data))
+    _run(folder, "show", *_option("--task", task_option), *_arguments(task, values_file))
 
 
 def answer(
-    task: Task = None, data: Data = None, task_option: TaskOption = None, id: As = None, folder: Folder = None
+    task: Task = None,
+    values_file: ValuesFile = None,
+    task_option: TaskOption = None,
+    id: As = None,
+    folder: Folder = None,
 ) -> None:
     """Record and send one report; repeated, send the same one at no further cost."""
-    _run(folder, "answer", *_option("--task", task_option), *_option("--as", id), *_arguments(task, data))
+    _run(folder, "answer", *_option("--task", task_option), *_option("--as", id), *_arguments(task, values_file))
 
 
 def spent(folder: Folder = None) -> None:
