@@ -31,7 +31,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-# ---- asked ----
+# ---- requests ----
 
 
 class Work(Strict):
@@ -72,7 +72,7 @@ class Start(Work):
     price: str | None = Field(None, max_length=20_000)
 
 
-# ---- answered ----
+# ---- answers ----
 
 
 class Problem(Strict):

@@ -46,7 +46,7 @@ class Door:
         writer: stores reports.
         addresses: how many requests an address may make.
         has_room: whether the disk has room.
-        count_refusal: called with the code of each request without reports, and of what ends a body too early.
+        count_refusal: called with the code of each request that is refused whole, and of what ends a body too early.
         is_authentic: whether bytes begin with a report with a valid tag: where memory is short, such a body stays.
         report_size: bytes of a report.
         most: reports of a request.

@@ -32,7 +32,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-# ---- asked ----
+# ---- requests ----
 
 
 class Enrolling(BaseModel):
@@ -54,7 +54,7 @@ class Losing(BaseModel):
     id: Words
 
 
-# ---- answered to devices ----
+# ---- answers to devices ----
 
 
 class Signed(Answer):
@@ -117,7 +117,7 @@ class Answers(Answer):
     answers: list[str]
 
 
-# ---- answered to the organiser ----
+# ---- answers to the organiser ----
 
 
 class Asked(Answer):
@@ -214,7 +214,7 @@ class Opened(Answer):
 
 
 class Closed(Answer):
-    """The epoch that is closed now, its hash, and whether nothing tells any more in which order its reports came."""
+    """The epoch that is closed now, its hash, and whether the order in which its reports came is forgotten."""
 
     epoch: int
     hash: Hash
