@@ -84,7 +84,7 @@ SETTINGS = (
 def both_roads(work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
     """What torch and what the compiled loop make of some rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FEW", -1)
+        patch.setattr(grid, "LOOP_PAYS_FROM", -1)
         by_loop = work()
     return work(), by_loop
 

@@ -22,7 +22,7 @@ from graphveil.aggregation import (
     standardise,
 )
 from graphveil.aggregation import inputs as inputs_module
-from graphveil.aggregation.inputs import regularised, require_dense, upgnet_features
+from graphveil.aggregation.inputs import regularise, require_dense, upgnet_features
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.errors import InputError
 from tests.sizes import LargestTensor
@@ -212,8 +212,8 @@ CENTRED = np.array([[9.5, -4.5], [0.2, -0.2], [1.5, 0.5], [50.0, 50.0]], np.floa
 def test_small_averages_become_zero_and_others_lose_the_threshold() -> None:
     """Node 1 has the averages (5.5 + 0.5, -2 + 0.5), its neighbours (0.7, 0.3), which are within 1."""
     expected = np.array([[0, 0], [5.0, -0.5], [0, 0], [0, 0]])
-    assert regularised(CENTRED, PATH) == pytest.approx(expected, abs=1e-6)
-    assert regularised(sp.csr_matrix(CENTRED), PATH) == pytest.approx(expected, abs=1e-6)
+    assert regularise(CENTRED, PATH) == pytest.approx(expected, abs=1e-6)
+    assert regularise(sp.csr_matrix(CENTRED), PATH) == pytest.approx(expected, abs=1e-6)
 
 
 def test_hops_are_averaged_and_not_only_the_last_is_kept() -> None:
@@ -222,7 +222,7 @@ def test_hops_are_averaged_and_not_only_the_last_is_kept() -> None:
     averaged = upgnet_features(CENTRED, PATH, 2)
     expected = np.array([half * z / 2, z / 2, half * z / 2, 0 * z])
     assert averaged.numpy() == pytest.approx(expected, abs=1e-6)
-    assert upgnet_features(CENTRED, PATH, 0).numpy() == pytest.approx(regularised(CENTRED, PATH))
+    assert upgnet_features(CENTRED, PATH, 0).numpy() == pytest.approx(regularise(CENTRED, PATH))
 
 
 def test_features_that_would_take_too_much_memory_are_refused() -> None:

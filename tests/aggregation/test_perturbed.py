@@ -234,7 +234,7 @@ def test_large_graphs_get_the_bits_of_small_ones(
     rows = rows_for(index, x, weighted)
     hidden = PerturbedSum(sigmas=(1.0, 1.5, 3.0), w_max=rows.w_max)
     small = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise)
-    monkeypatch.setattr(grid, "FEW", -1)
+    monkeypatch.setattr(grid, "LOOP_PAYS_FROM", -1)
     for engine in (LOCAL, LocalEngine(3)):
         large = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise, engine=engine)
         assert all(torch.equal(*pair) for pair in zip(small, large, strict=True))

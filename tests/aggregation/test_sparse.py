@@ -121,7 +121,7 @@ def test_rows_of_large_arrays_lie_in_few_lines_of_the_cache(columns: int, width:
     wide = widened(x)
     assert wide.shape == (len(x), width) and np.array_equal(wide[:, :columns], x)
     assert wide is x if columns == width else wide.ctypes.data % 64 == 0 and not wide[:, columns:].any()
-    assert widened(x[:3]).shape == (3, columns) and np.array_equal(widened(x[:3], often=True), wide[:3])
+    assert widened(x[:3]).shape == (3, columns) and np.array_equal(widened(x[:3], many_products=True), wide[:3])
     turned = widened(x[:3].T)
     assert np.array_equal(turned, x[:3].T) and turned.flags.c_contiguous
 

@@ -1,11 +1,11 @@
-"""A chain of contracting steps over a graph with noise in each, of which the last state alone is released.
+"""A chain of contracting steps over a graph, each with noise; only its last state is released.
 
     f(x) = c ( a P clip(x) + (1 - a) mean(clip(x)) ) + b x_0,      x_k = round( f(x_{k-1}) ) + Z_k,     out = x_K
     P = D^-1/2 (A + L) D^-1/2,    d_v = max(degree, F),    L_v = max(F - degree, 0) self-loops
 
 `clip` brings rows longer than 1 to length 1. F is public: every d_v is at least F, however few neighbours there are.
 
-1. |f(x) - f(y)| <= c |x - y|: P is symmetric with eigenvalues in [-1, 1], and clip and mean move nothing apart.
+1. |f(x) - f(y)| <= c |x - y|: P is symmetric with eigenvalues in [-1, 1], and clip and mean increase no distance.
 2. One undirected edge uv moves f(x) by at most s = c a sqrt(8) / F. An end with degree below F keeps its d: its row
    gains x_w / sqrt(F d_w) and loses x_u / F, together at most 2 / F, and no other row moves. An end of degree d >= F
    moves its row by at most (d (d^-1/2 - (d + 1)^-1/2) + (d + 1)^-1/2) / sqrt(F) <= 1.5 / F, and those of its neighbours
@@ -13,9 +13,9 @@
 3. The last state costs what one release of noise sigma costs that moves by s sqrt(k), where
    k = (1 - c^K) (1 + c) / ((1 + c^K) (1 - c)) < min(K, (1 + c) / (1 - c)). Let x run on one graph with noise Z_k, and y
    on its neighbour with noise Z_k + e_k, where e_k takes t_k off the distance of both, which is at most c z_{k-1} + s
-   before. With t_k proportional to c^(K-k) the distance is 0 at K. So x_K is what the neighbour makes of noise that was
-   shifted, each time by what earlier noise decides, and the squares of t_k add up to k s^2: Gaussian releases compose
-   to that, and the rest is post-processing. Nothing on the way may be released.
+   before. With t_k proportional to c^(K-k) the distance is 0 at K. So x_K is the neighbour's result with shifted noise,
+   where each shift depends on earlier noise, and the squares of t_k add up to k s^2: Gaussian releases compose to that,
+   and the rest is post-processing. No earlier state may be released.
 4. States are whole steps of sigma / 2^30, so that e_k can be. Rounding f and e_k adds at most a step in each of m
    numbers: twice sqrt(m) steps to s, charged in `sigma` for the most numbers allowed.
 
@@ -43,7 +43,7 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: The most numbers of a state: what rounding them adds is charged before they are counted.
+#: The most numbers in a state: `sigma` charges the rounding of so many, before their number is known.
 MOST_NUMBERS: Final = 1 << 27
 #: Steps in a standard deviation.
 _STEPS: Final = 1 << 30
@@ -52,7 +52,7 @@ _NOISE: Final = FineNormal(float(_STEPS))
 
 @dataclass(frozen=True, kw_only=True)
 class ContractiveChain:
-    """What is public of a chain."""
+    """The public parameters of a chain."""
 
     hops: int  # K
     contraction: float  # c, in (0, 1)
@@ -65,7 +65,7 @@ class ContractiveChain:
         require_number("(0, 1]", share=self.share)
         require_number("[0, 100]", residual=self.residual)
         require_whole(1, hops=self.hops)
-        # So that a state is less than 2^53 steps long, and whole steps are exact.
+        # A state is then less than 2^53 steps long, so that whole steps are exact.
         require_whole(1, 10_000, floor=self.floor)
 
     @property
@@ -75,7 +75,7 @@ class ContractiveChain:
 
     @property
     def growth(self) -> float:
-        """k: what K hidden steps cost over what one costs, in squares."""
+        """k: the squared cost of K hidden steps over that of one."""
         c, last = self.contraction, self.contraction**self.hops
         return (1 - last) * (1 + c) / ((1 + last) * (1 - c))
 
@@ -90,7 +90,7 @@ class ContractiveChain:
         return self.sensitivity * target / (1 - target * rounding)
 
     def operator(self, rows: ReceiverRows) -> sp.csr_matrix:
-        """Return P, float64 [n, n], of edges in both directions; it holds them and must not leave."""
+        """Return P, float64 [n, n], of edges in both directions; it is private, as they are."""
         degrees = np.diff(rows.starts.numpy()).astype(np.float64)
         root = sp.diags(np.maximum(degrees, self.floor) ** -0.5)
         return sp.csr_matrix(
@@ -103,14 +103,14 @@ class ContractiveChain:
         Args:
             start: x_0, [n, c].
         """
-        short = clipped(x)
+        short = clip_rows(x)
         around = torch.from_numpy(matrix @ short.numpy())
         spread: Tensor = self.share * around + (1 - self.share) * short.mean(dim=0)
         return self.contraction * spread + self.residual * start
 
     def released(self, rows: ReceiverRows, start: Tensor, sigma: float, randomness: Randomness) -> Tensor:
-        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise. Raises InputError for more than
-        MOST_NUMBERS numbers.
+        """Return x_K, float32 [n, c], which reads all edges K times, each time with noise. Raises InputError for more
+        than MOST_NUMBERS numbers.
 
         Args:
             rows: the edges, each in both directions, without self-loops.
@@ -119,8 +119,8 @@ class ContractiveChain:
         """
         if start.numel() > MOST_NUMBERS:
             raise InputError(f"{start.numel()} numbers", where="caribou", allowed=f"at most {MOST_NUMBERS}")
-        # NaN in one row would go over edges to others, which no noise hides.
-        matrix, first = self.operator(rows), clipped(torch.nan_to_num(start.double(), 0.0, 0.0, 0.0))
+        # NaN in one row would spread along edges to other rows, which no noise hides.
+        matrix, first = self.operator(rows), clip_rows(torch.nan_to_num(start.double(), 0.0, 0.0, 0.0))
         x = first
         for hop in range(1, self.hops + 1):
             x = self.hide(self.step(matrix, x, first), sigma, hop, randomness)
@@ -130,9 +130,9 @@ class ContractiveChain:
         """Return the state after one step, float64 [n, c]: whole steps of the grid, with noise.
 
         Args:
-            exact: f of the state before; it must not leave.
+            exact: f of the previous state; private.
             sigma: of the noise; 0 adds none.
-            hop: 1..K; the states before K must not leave either.
+            hop: 1..K; all states before K are private.
         """
         if sigma == 0.0:
             return exact
@@ -141,7 +141,7 @@ class ContractiveChain:
         return ((exact / grid).round() + noise) * grid
 
 
-def clipped(x: Tensor) -> Tensor:
-    """Return rows [n, c] of which those longer than 1 are brought to length 1."""
+def clip_rows(x: Tensor) -> Tensor:
+    """Return rows [n, c] with rows longer than 1 scaled to length 1."""
     short: Tensor = x / x.norm(dim=1, keepdim=True).clamp_min(1.0)
     return short

@@ -1,4 +1,4 @@
-"""Sums over neighbours behind two-sided geometric noise: pure epsilon, for messages that name a class.
+"""Sums over neighbours with two-sided geometric noise: pure epsilon, for messages that name a class.
 
     Y = (S + Z) step,   S = exact integer sums of rows, Pr[Z = z] = (1 - r) / (1 + r) r^|z|, r = e^(-epsilon step / D)
 
@@ -80,7 +80,7 @@ class CountedSum:
     def change(self) -> int:
         """By how much the sums of one hop move when one unit comes or goes, in the L1 norm."""
         if self.relationships is not None:
-            # Each of the k is in the sum of either end, also where it shares the person's own row with the others.
+            # Each of the k edges is in the sum of either end; at the person's end all k are in one row.
             return 2 * self.relationships
         return entries_of(self.unit)
 
@@ -100,7 +100,7 @@ class CountedSum:
         node.
 
         Args:
-            x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
+            x: float [n, c], each row of L1 length at most 1; longer rows are shortened, and rows with NaN send nothing.
         """
         sent = self._sent(rows, x)
         blocks = Blocks.of(*sent.shape)
@@ -131,7 +131,7 @@ class CountedSum:
 
 @dataclass(frozen=True)
 class _NoisyBlock:
-    """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
+    """The task that an engine runs on a block of receivers: their noisy sums, from the block's own key."""
 
     bits: int
     noise: NoisyCounts | None
@@ -143,7 +143,7 @@ class _NoisyBlock:
         rows = ReceiverRows(as_tensor(starts), as_tensor(senders))
         sums = _whole_sums(rows, GridRows(as_tensor(sent), 1.0, self.bits), block.rows)
         if self.noise is not None:
-            # Each entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            # Each entry, of isolated nodes too: a row without noise would reveal that nobody sends to it.
             sums = self.noise.randomize(sums.reshape(-1), randomness=key.stream()).view_as(sums)
         scaled: np.ndarray = (sums.float() * 2.0**-self.bits).numpy()
         return scaled
@@ -159,12 +159,12 @@ def _whole_sums(rows: ReceiverRows, sent: GridRows, receivers: slice = slice(Non
 
 def on_l1_grid(x: Tensor, bits: int) -> Tensor:
     """Return rows [n, c] in whole steps of 2^-bits, at least 0 and of L1 length at most 1. Longer rows are shortened,
-    broken ones are zero, and an entry below 0 counts nothing.
+    rows with NaN or infinite entries are zero, and an entry below 0 counts as 0.
     """
     exact = x.detach().double().clamp_min(0.0)
     lengths = exact.sum(dim=1, keepdim=True)
-    # Towards zero: no entry grows, so what is shortened to 1 stays at most 1.
+    # Towards zero: no entry grows, so a row that was shortened to 1 stays at most 1 long.
     steps = (exact / lengths.clamp_min(1.0) * 2.0**bits).trunc()
-    # Checked on the whole numbers that are sent: rounding in the division may not lengthen a row, and NaN is not kept.
+    # Checked on the whole numbers that are sent: neither rounding in the division nor NaN may lengthen a row.
     valid = steps.sum(dim=1, keepdim=True) <= 2.0**bits
     return torch.where(valid, steps, 0.0).float()

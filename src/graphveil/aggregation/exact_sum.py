@@ -1,9 +1,10 @@
-"""Exact integer sums over neighbours: what one edge changes is one row, by exactly one message.
+"""Exact integer sums over neighbours: one edge changes one row, by exactly one message.
 
     S_u = sum over senders v of u of  W_uv v_v          (row = receiver; integers throughout)
 
 A float32 `embedding_bag`, or a compiled loop over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
-Rows that could exceed it are cut into pieces that cannot, added up as 64-bit integers, whatever the order and degree.
+Rows that could exceed it are cut into pieces that cannot, which are added up as 64-bit integers, in any order and for
+any degree.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from graphveil.aggregation.grid import GridRows
-from graphveil.aggregation.propagation import received
+from graphveil.aggregation.propagation import receiver_entries
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
 from graphveil.runtime.checks import require_whole
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 # Whole numbers up to here are exact in float32.
 _EXACT: Final = 1 << 24
-#: Of the grid of weights: a weight of 1 is 2^7 steps.
+#: Of the grid of weights, on which a weight of 1 is 2^7 steps.
 WEIGHT_BITS: Final = 7
 
 
@@ -40,8 +41,8 @@ class _Sums(NamedTuple):
     totals: Tensor
 
     def whole(self, scale: float = 1.0) -> Tensor:
-        """Return all sums in `values`, whose whole steps are worth `scale`: to what stands in the long rows, 0 or
-        noise, their totals are added.
+        """Return all sums in `values`, whose whole steps are `scale` each: adds the totals of the long rows to what
+        `values` holds there, which is 0 or noise.
         """
         if len(self.long):
             noise = (self.values[self.long] / scale).long()
@@ -60,7 +61,7 @@ class ReceiverRows:
     weights: Tensor | None = None
     largest: int = 1  # the largest weight allowed, in steps (1 without weights)
     weight_bits: int = 0  # 0 without weights
-    #: the most receivers of any sender and how that is known, or None where nothing bounds it.
+    #: a bound on the receivers of any sender, with the edges that were cut to it; None: nothing bounds them.
     sent: BoundedEdges | None = None
 
     @staticmethod
@@ -85,7 +86,7 @@ class ReceiverRows:
         edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
         largest, weight_bits = (1, 0) if weights is None else (_largest(w_max, weight_bits), weight_bits)
         edge_steps = None if weights is None else _steps(weights, largest, weight_bits)
-        entries = received(edge_index, num_nodes, weights=edge_steps)
+        entries = receiver_entries(edge_index, num_nodes, weights=edge_steps)
         starts, senders = torch.from_numpy(entries.starts), torch.from_numpy(entries.columns)
         steps = None if entries.weights is None else torch.from_numpy(entries.weights)
         return ReceiverRows(starts, senders, steps, largest, weight_bits, bound)
@@ -116,17 +117,17 @@ class ReceiverRows:
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
     def sums(self, rows: GridRows, receivers: slice = slice(None), *, out: Tensor | None = None) -> _Sums:
-        """Return the exact sums; `_Sums` says where they stand. Raises InputError where the rows are not one per node,
+        """Return the exact sums as `_Sums` describes them. Raises InputError where the rows are not one per node,
         or a message can exceed 2^24 steps.
 
         Args:
-            receivers: consecutive ones, whose sums are asked for; all by default.
-            out: float32 [receivers, c] that becomes the values; None: a new one.
+            receivers: consecutive receivers to sum for; all by default.
+            out: float32 [receivers, c] that the values are written into; None: a new array.
         """
         values = rows.values
         if len(values) != self.num_nodes:
             raise InputError(f"{len(values)} rows", allowed=f"one for each of {self.num_nodes} nodes")
-        # A single message above 2^24 could be rounded: what one edge changes would hang on the other messages.
+        # A message above 2^24 could be rounded: the change by one edge would then depend on the other messages.
         if self.largest << rows.bits > _EXACT:
             raise InputError(
                 f"rows of 2^{rows.bits} steps with weights of up to {self.largest} steps",
@@ -135,20 +136,20 @@ class ReceiverRows:
             )
         first, stop, _ = receivers.indices(self.num_nodes)
         starts = self.starts[first : stop + 1]
-        # So many of the largest messages add up to 2^24 at most: no partial sum of a piece is rounded.
+        # So many of the largest messages add up to at most 2^24: no partial sum of a piece is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
         if not values.is_cpu:
             from graphveil.aggregation.hop_kernel import PIECE, add_messages
 
             return _Sums(*add_messages(starts, self.senders, self.weights, values, min(PIECE, piece)))
-        none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
+        no_long_rows = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
-            return _Sums(_room(values, stop - first, out).zero_(), *none)
+            return _Sums(_output(values, stop - first, out).zero_(), *no_long_rows)
         lengths = torch.diff(starts)
-        # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
+        # Which branch runs depends on private degrees, but leaves no trace: both give the same exact sums.
         if int(lengths.max()) <= piece:
-            return _Sums(self._bag(values, starts, out), *none)
+            return _Sums(self._bag(values, starts, out), *no_long_rows)
         sums = self._pieces(values, starts, lengths, piece)
         return sums if out is None else sums._replace(values=out.copy_(sums.values))
 
@@ -159,34 +160,34 @@ class ReceiverRows:
         ordinal = torch.arange(len(owner), device=pieces.device) - (torch.cumsum(pieces, 0) - pieces)[owner]
         parts = self._bag(values, torch.cat([starts[owner] + ordinal * piece, starts[-1:]]))
         long = torch.nonzero(pieces > 1).ravel()
-        place = torch.full_like(pieces, -1)
-        place[long] = torch.arange(len(long), device=long.device)
-        several = pieces[owner] > 1
+        long_index = torch.full_like(pieces, -1)
+        long_index[long] = torch.arange(len(long), device=long.device)
+        is_long = pieces[owner] > 1
         totals = long.new_zeros(len(long), values.shape[1])
-        totals.index_add_(0, place[owner[several]], parts[several].long())
+        totals.index_add_(0, long_index[owner[is_long]], parts[is_long].long())
         sums = parts[ordinal == 0]
-        # Zeroed, not left with a first piece: noise is added to these rows as it is, and whole sums behind it.
+        # Zeroed instead of holding their first piece: noise is added to these rows first, their totals afterwards.
         sums[long] = 0.0
         return _Sums(sums, long, totals)
 
     def _bag(self, values: Tensor, starts: Tensor, out: Tensor | None = None) -> Tensor:
-        # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
+        # Relative to the first of these rows, starts fit into 32 bits, however many entries there are in all.
         first, stop = int(starts[0]), int(starts[-1])
-        senders, own = self.senders[first:stop], (starts - first).int()
+        senders, own_starts = self.senders[first:stop], (starts - first).int()
         weights = None if self.weights is None else self.weights[first:stop]
         if values.dtype == torch.int16:
             from graphveil.aggregation.loops import add_rows
 
-            sums, steps = _room(values, len(own) - 1, out), None if weights is None else weights.numpy()
-            add_rows(own.numpy(), senders.contiguous().numpy(), steps, values.numpy(), sums.numpy())
+            sums, steps = _output(values, len(own_starts) - 1, out), None if weights is None else weights.numpy()
+            add_rows(own_starts.numpy(), senders.contiguous().numpy(), steps, values.numpy(), sums.numpy())
             return sums
         sums = torch.nn.functional.embedding_bag(
-            senders, values, own, mode="sum", per_sample_weights=weights, include_last_offset=True
+            senders, values, own_starts, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
         return sums if out is None else out.copy_(sums)
 
 
-def _room(values: Tensor, rows: int, out: Tensor | None) -> Tensor:
+def _output(values: Tensor, rows: int, out: Tensor | None) -> Tensor:
     return values.new_empty(rows, values.shape[1], dtype=torch.float32) if out is None else out
 
 
@@ -198,7 +199,7 @@ def _largest(w_max: float, weight_bits: int) -> int:
 
 
 def _steps(weights: Tensor, largest: int, weight_bits: int) -> Tensor:
-    # NaN would pass a clamp and poison the sum of its receiver, which tells that the edge is there.
+    # NaN would pass a clamp and make the sum of its receiver NaN, which reveals the edge.
     steps = torch.nan_to_num(weights.detach().double(), nan=0.0) * 2.0**weight_bits
     # Rounded down, so that no weight in steps exceeds the declared largest one, to which the noise is calibrated.
     return steps.clamp(0, largest).floor()

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 # Room for the two roundings of a float32 product and for the norm's in float64, both relative.
 _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
-#: More values than these take longer by torch than a compiler takes to load.
-FEW: Final = 1 << 22
-_LARGEST: Final = float(np.finfo(np.float32).max)
+#: From more values than this on torch takes longer than loading the compiled loop.
+LOOP_PAYS_FROM: Final = 1 << 22
+_LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 # Beyond this length the scale of a row would lose digits.
-_LONGEST: Final = 1e30
+_LONGEST_ROW: Final = 1e30
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class GridRows:
         return self.values * self.step
 
     def room(self, beside: npt.NDArray[Any]) -> GridRows:
-        """Return memory for as many rows of the same grid, on disk if an array beside it is."""
+        """Return memory for as many rows of the same grid: on disk if the array `beside` is, else in memory."""
         kind = np.int16 if self.values.dtype == torch.int16 else np.float32
         rows, columns = self.values.shape
-        return GridRows(_room(rows, columns, kind, beside), self.cap, self.bits)
+        return GridRows(_new_rows(rows, columns, kind, beside), self.cap, self.bits)
 
 
 def quantise(
@@ -68,15 +68,15 @@ def quantise(
     beside: npt.NDArray[Any] | None = None,
     over: GridRows | None = None,
 ) -> GridRows:
-    """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
+    """Put rows [n, c] on the grid: each row is scaled by itself to length `cap`, and truncated towards zero.
     A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError where x is no float
     matrix, or cap or bits are outside their range.
 
     Args:
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
-        beside: an array where the rows are kept, on disk if that is; None: in memory.
-        over: rows of the same shape and grid whose memory is written over; None: new memory.
+        beside: an array; if it lies on disk, the rows do too. None: in memory.
+        over: rows of the same shape and grid, whose memory is reused; None: new memory.
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")
@@ -84,13 +84,13 @@ def quantise(
     require_bits(bits)
     narrow, shortest = narrow and 1 << bits <= np.iinfo(np.int16).max, 0.0 if normalise else cap
     if not x.is_cpu:
-        return GridRows(_scaled_there(x, 2.0**bits * _SAFETY, shortest, narrow=narrow), cap, bits)
+        return GridRows(_scaled_on_device(x, 2.0**bits * _SAFETY, shortest, narrow=narrow), cap, bits)
     kind = np.int16 if narrow else np.float32
-    values = _room(int(x.shape[0]), int(x.shape[1]), kind, beside) if over is None else over.values
-    if worth_a_loop(x):
+    values = _new_rows(int(x.shape[0]), int(x.shape[1]), kind, beside) if over is None else over.values
+    if loop_pays(x):
         _each_block(x.shape, lambda rows: put_block(x[rows], values[rows], bits, shortest))
     else:
-        for own in _parts(x):
+        for own in _row_slices(x):
             values[own] = _on_grid(x[own].detach().float(), 2.0**bits * _SAFETY, shortest)
     return GridRows(values, cap, bits)
 
@@ -104,30 +104,30 @@ def put_block(x: Tensor, out: Tensor, bits: int, shortest: float = 0.0) -> None:
     from graphveil.aggregation.loops import put_on_grid
 
     rows = x.detach().float().contiguous().numpy()
-    put_on_grid(rows, 2.0**bits * _SAFETY, shortest, _LONGEST, _LARGEST, out.numpy())
+    put_on_grid(rows, 2.0**bits * _SAFETY, shortest, _LONGEST_ROW, _LARGEST_SCALE, out.numpy())
 
 
-def _scaled_there(x: Tensor, steps: float, shortest: float, *, narrow: bool = False) -> Tensor:
-    """Put rows on the grid, or scale them to length 1 where steps are 0, on the GPU where they lie."""
+def _scaled_on_device(x: Tensor, steps: float, shortest: float, *, narrow: bool = False) -> Tensor:
+    """Put rows on the grid, or scale them to length 1 if `steps` is 0, on the device where they lie."""
     from graphveil.aggregation.hop_kernel import scale_rows
 
-    rows: Tensor = scale_rows(x.detach().float().contiguous(), steps, shortest, _LONGEST, _LARGEST, narrow)
+    rows: Tensor = scale_rows(x.detach().float().contiguous(), steps, shortest, _LONGEST_ROW, _LARGEST_SCALE, narrow)
     return rows
 
 
-def _room(rows: int, columns: int, kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
+def _new_rows(rows: int, columns: int, kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
     if beside is not None and getattr(beside, "filename", None) is not None:
         return torch.from_numpy(room_beside(beside, (rows, columns), kind))
-    # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
+    # Aligned to a cache line: rows are read in random order, and touch as few lines as possible.
     return torch.from_numpy(room(rows, columns, kind))
 
 
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
-    """Return rows [n, c] scaled to so many steps, at least as if they were `shortest`, and truncated."""
+    """Return rows [n, c] scaled to so many steps and truncated; shorter rows are scaled as if `shortest` long."""
     lengths = _lengths(block)
-    # A NaN length fails both comparisons, so such a row sends zeros: it would reveal all its neighbours otherwise.
-    usable = (lengths > 0) & (lengths < _LONGEST)
-    scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST), 0.0).float()
+    # A NaN length fails both comparisons, so such a row sends zeros: NaN would reveal all its neighbours.
+    usable = (lengths > 0) & (lengths < _LONGEST_ROW)
+    scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST_SCALE), 0.0).float()
     # Towards zero: rounding up any coordinate could make the row longer than the sensitivity counts.
     rows = torch.mul(block, scale[:, None]).trunc_()
     if not bool(usable.all()):
@@ -141,19 +141,19 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     released or public: the lengths are right up to rounding only.
 
     Args:
-        out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
+        out: float32 [n, c] that they are written into block by block; may be the memory of x, or on disk.
     """
-    if worth_a_loop(x):
+    if loop_pays(x):
         unit = as_tensor(np.empty(tuple(x.shape), np.float32) if out is None else out)
         _each_block(x.shape, lambda rows: unit_block(unit[rows].copy_(x[rows].detach())))
         return unit
     if not x.is_cpu:
-        return _scaled_there(x, 0.0, 0.0)
+        return _scaled_on_device(x, 0.0, 0.0)
     rows = x.detach().float()
     result = torch.empty_like(rows)
-    for own in _parts(rows):
+    for own in _row_slices(rows):
         lengths = _lengths(rows[own])
-        usable = (lengths > 0) & (lengths < _LONGEST)
+        usable = (lengths > 0) & (lengths < _LONGEST_ROW)
         torch.div(rows[own], torch.where(usable, lengths, 1.0).float()[:, None], out=result[own])
         if not bool(usable.all()):
             result[own][~usable] = 0.0
@@ -167,22 +167,22 @@ def unit_block(rows: Tensor) -> None:
     """Scale float32 rows [n, c] to length 1, in place, by a compiled loop, in this thread."""
     from graphveil.aggregation.loops import scale_to_one
 
-    scale_to_one(rows.numpy(), _LONGEST)
+    scale_to_one(rows.numpy(), _LONGEST_ROW)
 
 
-def worth_a_loop(x: Tensor) -> bool:
-    """Whether torch would take longer over rows than a compiler takes to load."""
-    return x.is_cpu and x.numel() > FEW
+def loop_pays(x: Tensor) -> bool:
+    """Whether a compiled loop pays: torch would take longer over these rows than the compiler takes to load."""
+    return x.is_cpu and x.numel() > LOOP_PAYS_FROM
 
 
 def _each_block(shape: Sequence[int], task: Callable[[slice], object]) -> None:
-    """Have a task work on rows of arrays [n, c], block by block in torch's threads."""
+    """Run a task on the rows of arrays [n, c], block by block, in as many threads as torch has."""
     for _ in LocalEngine(torch.get_num_threads()).map_blocks(lambda block: task(block.rows), Blocks.of(*shape)):
         pass
 
 
-def _parts(rows: Tensor) -> Iterator[slice]:
-    """So many rows at once that they stay in a core's cache."""
+def _row_slices(rows: Tensor) -> Iterator[slice]:
+    """Slices of so many rows that they stay in a core's cache."""
     return (slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK))
 
 
@@ -194,10 +194,10 @@ def _lengths(rows: Tensor) -> Tensor:
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
-    """Return the sums [n] of squares of float64 rows [n, c], the same bits on every processor and in any company."""
+    """Return the sums [n] of squares of float64 rows [n, c]: the same bits on every processor and in any batch."""
     squares = rows.square()
-    # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors. They
-    # are those of the next power of 2, as if zeros came behind the row.
+    # Halves are added entry by entry, since the order of a kernel's sum differs between processors. The row is halved
+    # as if zeros filled it up to the next power of 2.
     while (columns := squares.shape[1]) > 1:
         half = 1 << (columns - 1).bit_length() - 1
         squares[:, : columns - half] += squares[:, half:]

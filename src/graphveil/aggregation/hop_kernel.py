@@ -1,7 +1,7 @@
 """The kernels of a private hop on a GPU: rows put on the grid or scaled to length 1, and messages added up exactly.
 
-A program adds up the messages of some receivers in 32-bit integers. Receivers of very many messages are worked on in
-pieces, whose sums are added up in 64 bits: in whole numbers no order changes anything.
+A program adds up the messages of some receivers in 32-bit integers. Receivers of very many messages are processed in
+pieces, whose sums are added up in 64 bits: sums of whole numbers are exact in any order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch import Tensor
 
 from graphveil.privacy.source.chacha_kernel import EXACT
 
-#: Messages of a piece at most: with more, one program would work long after all others are done.
+#: The most messages of a piece: with more, one program would still run long after all others are done.
 PIECE: Final = 512
-#: Columns that a program adds up, at most, and its numbers.
+#: The most columns, and the most numbers, that a program adds up.
 _COLUMNS: Final = 128
 _NUMBERS: Final = 1024
 
@@ -28,7 +28,7 @@ def _lengths(rows, ROWS: tl.constexpr, WIDE: tl.constexpr, FOLDS: tl.constexpr):
     squares = rows.to(tl.float64)
     squares *= squares
     for fold in tl.static_range(FOLDS):
-        # Two numbers have one sum, whichever comes first.
+        # Exact in either order: the sum of two numbers commutes.
         squares = tl.sum(tl.reshape(squares, [ROWS, 2, WIDE >> (fold + 1)]), axis=1)
     return tl.sqrt(tl.reshape(squares, [ROWS]))
 
@@ -42,18 +42,18 @@ def _scaled(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, WIDE)
     place = row.to(tl.int64)[:, None] * columns + column[None, :]
-    there = (row < rows)[:, None] & (column < columns)[None, :]
-    values = tl.load(x + place, mask=there, other=0.0)
-    long = _lengths(values, ROWS, WIDE, FOLDS)
+    valid = (row < rows)[:, None] & (column < columns)[None, :]
+    values = tl.load(x + place, mask=valid, other=0.0)
+    lengths = _lengths(values, ROWS, WIDE, FOLDS)
     # A NaN length fails both comparisons; such a row is zero before it meets any other number.
-    usable = (long > 0) & (long < LONGEST)
-    values, long = tl.where(usable[:, None], values, 0.0), tl.where(usable, long, 1.0)
+    usable = (lengths > 0) & (lengths < LONGEST)
+    values, lengths = tl.where(usable[:, None], values, 0.0), tl.where(usable, lengths, 1.0)
     if STEPS > 0:
-        scale = tl.minimum(STEPS / tl.maximum(long, SHORTEST), LARGEST).to(tl.float32)
+        scale = tl.minimum(STEPS / tl.maximum(lengths, SHORTEST), LARGEST).to(tl.float32)
         scaled = (values * scale[:, None]).to(tl.int32)
     else:
-        scaled = tl.div_rn(values, tl.zeros_like(values) + long.to(tl.float32)[:, None])
-    tl.store(out + place, scaled.to(out.dtype.element_ty), mask=there)
+        scaled = tl.div_rn(values, tl.zeros_like(values) + lengths.to(tl.float32)[:, None])
+    tl.store(out + place, scaled.to(out.dtype.element_ty), mask=valid)
 
 
 @torch.library.custom_op("graphveil::scale_rows", mutates_args=())
@@ -67,26 +67,26 @@ def scale_rows(x: Tensor, steps: float, shortest: float, longest: float, largest
     """
     rows, columns = x.shape
     out = torch.empty(rows, columns, device=x.device, dtype=torch.int16 if narrow else torch.float32)
-    wide = triton.next_power_of_2(max(1, columns))
-    several = max(1, _NUMBERS // wide)
+    padded_columns = triton.next_power_of_2(max(1, columns))
+    rows_per_program = max(1, _NUMBERS // padded_columns)
     if out.numel():
-        _scaled[(triton.cdiv(rows, several),)](
+        _scaled[(triton.cdiv(rows, rows_per_program),)](
             x, out, rows, columns,
-            # Compiled in, since numbers that are handed over have 32 bits.
+            # As compile-time constants: runtime arguments would have only 32 bits.
             STEPS=steps, SHORTEST=shortest, LONGEST=longest, LARGEST=largest,
-            ROWS=several, WIDE=wide, FOLDS=wide.bit_length() - 1, num_warps=4, **EXACT,
+            ROWS=rows_per_program, WIDE=padded_columns, FOLDS=padded_columns.bit_length() - 1, num_warps=4, **EXACT,
         )  # fmt: skip
     return out
 
 
 @triton.jit
-def _messages(senders, weights, values, at, there, columns, column, WEIGHTED: tl.constexpr):
-    """Weighted rows of the senders at some places, int32 [m, c]; zeros where nothing is there."""
-    sender = tl.load(senders + at, mask=there, other=0).to(tl.int64)
+def _messages(senders, weights, values, at, valid, columns, column, WEIGHTED: tl.constexpr):
+    """Weighted rows of the senders at positions `at`, int32 [m, c]; zeros where `valid` is false."""
+    sender = tl.load(senders + at, mask=valid, other=0).to(tl.int64)
     place = sender[:, None] * columns + column[None, :]
-    message = tl.load(values + place, mask=there[:, None] & (column < columns)[None, :], other=0).to(tl.int32)
+    message = tl.load(values + place, mask=valid[:, None] & (column < columns)[None, :], other=0).to(tl.int32)
     if WEIGHTED:
-        message *= tl.load(weights + at, mask=there, other=0).to(tl.int32)[:, None]
+        message *= tl.load(weights + at, mask=valid, other=0).to(tl.int32)[:, None]
     return message
 
 
@@ -127,35 +127,39 @@ def _pieces(
 def add_messages(
     starts: Tensor, senders: Tensor, weights: Tensor | None, values: Tensor, most: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return sums float32 [rows, c], which receivers hear more than `most` (their sums are 0), and the totals of those,
-    int64 [long rows, c].
+    """Return sums float32 [rows, c], the receivers with more than `most` messages (whose sums are 0), and the totals of
+    these, int64 [long rows, c].
 
     Args:
-        starts: receiver u hears `senders[starts[u]:starts[u + 1]]`, int32 or int64 [rows + 1].
+        starts: receiver u has `senders[starts[u]:starts[u + 1]]`, int32 or int64 [rows + 1].
         senders: rows of `values`, int32.
         weights: whole numbers, float32, one a sender, or None where all are 1.
         values: whole numbers [n, c], int16 or float32; `most` messages add up to at most 2^24.
     """
     rows, columns = len(starts) - 1, values.shape[1]
-    wide = min(_COLUMNS, triton.next_power_of_2(max(1, columns)))
-    shape: dict[str, Any] = {"WEIGHTED": weights is not None, "ROWS": max(1, _NUMBERS // wide), "COLUMNS": wide}
+    columns_per_program = min(_COLUMNS, triton.next_power_of_2(max(1, columns)))
+    constants: dict[str, Any] = {
+        "WEIGHTED": weights is not None,
+        "ROWS": max(1, _NUMBERS // columns_per_program),
+        "COLUMNS": columns_per_program,
+    }
     sums = torch.empty(rows, columns, device=values.device)
-    across = triton.cdiv(columns, wide)
+    column_programs = triton.cdiv(columns, columns_per_program)
     if sums.numel():
-        grid = triton.cdiv(rows, shape["ROWS"]), across
-        _rows[grid](starts, senders, weights, values, sums, rows, columns, most, **shape, num_warps=4, **EXACT)
+        grid = triton.cdiv(rows, constants["ROWS"]), column_programs
+        _rows[grid](starts, senders, weights, values, sums, rows, columns, most, **constants, num_warps=4, **EXACT)
     long = torch.nonzero(torch.diff(starts) > most).ravel()
     totals = torch.zeros(len(long), columns, dtype=torch.int64, device=values.device)
     if totals.numel():
         firsts, stops, owners = _cut(starts[long].long(), starts[long + 1].long(), most)
-        _pieces[len(firsts), across](
-            firsts, stops, owners, senders, weights, values, totals, columns, **shape, num_warps=4, **EXACT
+        _pieces[len(firsts), column_programs](
+            firsts, stops, owners, senders, weights, values, totals, columns, **constants, num_warps=4, **EXACT
         )
     return sums, long, totals
 
 
 def _cut(first: Tensor, stop: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Where each piece of some rows begins and ends, and whose it is."""
+    """Where each piece of some rows begins and ends, and the index of its row."""
     pieces = -((first - stop) // most)
     owner = torch.repeat_interleave(torch.arange(len(first), device=first.device), pieces)
     ordinal = torch.arange(len(owner), device=first.device) - (torch.cumsum(pieces, 0) - pieces)[owner]

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 #: One multiply-add of a sparse row sum costs about this many of a dense product (benchmarks/kernels.py).
 SPARSE_COST = 2.0
-#: Nothing dense of more than this many values is ever formed here (256 MB in float32).
+#: No dense matrix of more than this many values is formed here (256 MB in float32).
 DENSE_VALUES = 64_000_000
-#: But so many columns of all rows are: with fewer a product fetches rows that are shorter than what memory hands over.
+#: Except this many columns of all rows: fewer would make rows shorter than a cache line, and products slower.
 _FEWEST_PROBES = 32
 
 
@@ -66,7 +66,7 @@ class Inputs:
     offset: Tensor | None = None  # o [1, d]
     mean: Tensor | None = None  # m [1, d]
     scale: float = 1.0  # one number
-    #: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
+    #: s [n, 1] where some sent no report; None: all reports are there, or `matrix` includes s already.
     answered: Tensor | None = None
 
     @property
@@ -81,7 +81,7 @@ class Inputs:
 
     def on(self, engine: Engine) -> Inputs:
         """Return the same operator, whose sparse products an engine works on; dense ones stay here."""
-        # A dense C of one row a person goes through one product alone: handing it over would cost more.
+        # A dense C is in one product only: handing it to the engine would cost more than it saves.
         matrix = self.matrix if isinstance(self.matrix, torch.Tensor) else self.matrix.on(engine)
         return replace(self, matrix=matrix, p=None if self.p is None else self.p.on(engine))
 
@@ -100,7 +100,7 @@ class Inputs:
     @cached_property
     def _shifts(self) -> tuple[Tensor, Tensor] | None:
         """What is added to P^K C as (columns [n, s], rows [s, d]) of a product, s at most 2."""
-        # The constant goes through the propagation as one column, P^K 1, and never as d of them.
+        # The constant is propagated as one column, P^K 1, and never as d columns.
         parts = [] if self.offset is None else [(self.row_sums, self.offset)]
         if self.mean is not None:
             parts.append((-torch.ones_like(self.row_sums), self.mean))
@@ -128,7 +128,7 @@ def build_inputs(
         p: P [n, n]; may be None for hops = 0.
         offset: added to all of C.
         width: columns of the first weight (they decide which form is cheaper).
-        reported: mask [n] of whose row is a report, all others are zeros; None: everybody's is.
+        reported: bool [n], which rows are reports; all other rows are zeros. None: all rows are.
     """
     matrix = _load(centred, device)
     n, d = matrix.shape
@@ -137,7 +137,7 @@ def build_inputs(
     if p is not None and hops:
         row_sums = propagate(p, row_sums, hops, engine=engine)
     answered = None
-    # By exactly as many hops as the features: nearer or further shares would leave the mean shrunk.
+    # By exactly as many hops as the features: shares over other hops would leave the mean biased towards 0.
     if p is not None and hops and reported is not None and not bool(reported.all()):
         answered = _answered(row_sums, propagate(p, reported.to(row_sums).unsqueeze(1), hops, engine=engine))
     if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
@@ -149,7 +149,7 @@ def build_inputs(
 
 
 def _answered(row_sums: Tensor, reported_sums: Tensor) -> Tensor:
-    """Return s [n, 1] of P^K 1 and P^K r; whom no report reaches is left at the middle of the range."""
+    """Return s [n, 1] of P^K 1 and P^K r; a node that no report reaches stays at the middle of the range."""
     return torch.where(
         reported_sums > 0,
         row_sums / reported_sums.clamp_min(torch.finfo(reported_sums.dtype).tiny),
@@ -185,14 +185,14 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
     """
     n, d = inputs.num_nodes, inputs.dimension
     device = inputs.row_sums.device
-    there = inputs.on(engine)
-    mean = _column_means(there)
+    on_engine = inputs.on(engine)
+    mean = _column_means(on_engine)
     g = torch.randn(d, probes, generator=generator).to(device)
-    # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two.
-    width, centred = max(_FEWEST_PROBES, DENSE_VALUES // n), replace(there, mean=mean)
+    # The exact norm would need the n x d product that `Inputs` avoids; 64 probes give it up to 10 or 20%.
+    width, centred = max(_FEWEST_PROBES, DENSE_VALUES // n), replace(on_engine, mean=mean)
     parts = (g[:, start : start + width] for start in range(0, probes, width))
     square = sum(float(centred.linear(part).square().sum()) for part in parts) / probes
-    # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon.
+    # Without scaling, training fails at small epsilons because unbiased entries grow like d / epsilon.
     scale = (n * d / square) ** 0.5 if square > 0 else 1.0
     return replace(inputs, mean=mean, scale=scale)
 
@@ -201,10 +201,10 @@ def _column_means(inputs: Inputs) -> Tensor:
     weights = torch.ones_like(inputs.row_sums) if inputs.answered is None else inputs.answered
     if inputs.p is not None:
         for _ in range(inputs.hops):
-            # 1^T P^K from the left: K products with one column, where P^K C would take d of them.
+            # 1^T P^K from the left: K products with one column instead of d columns.
             weights = inputs.p.backward.times(weights)
     matrix = inputs.matrix
-    # Blocks of columns, each with all of its rows in their order: nothing is added up across blocks.
+    # The engine's blocks are of columns, each with all its rows in order: no sum crosses blocks.
     sums = matrix.T @ weights if isinstance(matrix, torch.Tensor) else matrix.backward.times(weights)
     mean = sums.T / inputs.num_nodes
     return mean if inputs.offset is None else mean + inputs.row_sums.mean() * inputs.offset
@@ -235,7 +235,7 @@ def upgnet_features(
         hops: K; 0 leaves Z.
         reported: mask [n] of whose row is a report, over whom the averages of Z go; None: everybody's.
     """
-    step = torch.from_numpy(regularised(centred, a, None if reported is None else reported.numpy()))
+    step = torch.from_numpy(regularise(centred, a, None if reported is None else reported.numpy()))
     if not hops:
         return step
     p, total = a.normalised(), torch.zeros_like(step)
@@ -245,13 +245,13 @@ def upgnet_features(
     return total / hops
 
 
-def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.ndarray | None = None) -> np.ndarray:
+def regularise(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.ndarray | None = None) -> np.ndarray:
     """Return Z [n, d] float32; zeros where a node has no neighbour."""
     mean, features = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
     for block in Blocks.of(*features.shape):
         rows = mean[block.rows]
         averaged = rows @ centred
-        # A constant is its own average, but for nodes that have nobody to average.
+        # The average of a constant is the constant, except for nodes without neighbours.
         middle = MIDDLE * np.asarray(rows.sum(axis=1)).reshape(-1, 1)
         dense = averaged.toarray() if sp.issparse(averaged) else averaged
         if reported is not None and not reported.all():

@@ -1,6 +1,6 @@
-"""The compiled loops of the room: rows put on a grid, messages of whole numbers added up, weighted sums of rows.
+"""The compiled loops of the room: put rows on a grid, add up messages of whole numbers, weighted sums of rows.
 
-Each gives the bits of the steps by torch that it stands for: same order of sums, squared lengths added up by halves.
+Each gives the same bits as the torch code that it replaces: the same order of sums, squared lengths by halves.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from graphveil.runtime.compiled import compiled, squared_sum, weighted_sum
 
-# Bytes up to which rows stay in a core's own cache, and asking for them ahead takes longer than it saves.
-_NEAR: Final = 1 << 21
-# How many entries before it is read a row is asked for: so many reads are under way as memory answers at a time. Of
-# long rows fewer, in so many bytes: they stay in the cache until they are read.
-_FEWEST: Final = 8
-_MOST: Final = 64
-_SOON: Final = 1 << 13
+# Rows of up to so many bytes stay in a core's own cache, where prefetching costs more than it saves.
+_CACHED_BYTES: Final = 1 << 21
+# How many entries ahead a row is prefetched: as many reads as memory serves at a time. Fewer for long rows, by their
+# bytes, so that they are still in the cache when they are read.
+_FEWEST_AHEAD: Final = 8
+_MOST_AHEAD: Final = 64
+_BYTES_AHEAD: Final = 1 << 13
 
 
 @compiled
@@ -73,9 +73,9 @@ def put_on_grid(
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
-        long = length(rows, i, room)
-        if 0.0 < long < longest:
-            scale = np.float32(min(steps / max(long, shortest), largest))
+        row_length = length(rows, i, room)
+        if 0.0 < row_length < longest:
+            scale = np.float32(min(steps / max(row_length, shortest), largest))
             for k in range(rows.shape[1]):
                 out[i, k] = np.trunc(rows[i, k] * scale)
         else:
@@ -85,14 +85,14 @@ def put_on_grid(
 
 @compiled
 def scale_to_one(rows: npt.NDArray[np.float32], longest: float) -> None:
-    """Divide every row by its length, in place: two arrays that may be one are not worked on by vectors."""
+    """Divide every row by its length, in place: with an output that may alias the input, loops are not vectorized."""
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
-        long = length(rows, i, room)
-        if 0.0 < long < longest:
-            whole = np.float32(long)
+        row_length = length(rows, i, room)
+        if 0.0 < row_length < longest:
+            row_length_32 = np.float32(row_length)
             for k in range(rows.shape[1]):
-                rows[i, k] /= whole
+                rows[i, k] /= row_length_32
         else:
             for k in range(rows.shape[1]):
                 rows[i, k] = 0.0
@@ -105,24 +105,28 @@ def add_rows(
     x: npt.NDArray[np.float32] | npt.NDArray[np.int16],
     out: npt.NDArray[np.float32],
 ) -> None:
-    """Set out[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1], in the order of its
-    entries, whatever rows are worked on with it.
+    """Set out[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1], in the order of the
+    entries, whatever other rows are in the call.
 
     Args:
         starts: [rows + 1], int32 or int64.
         columns: rows of x, one an entry.
         weights: one an entry; None, with x of int16 alone: 1 each.
-        x: [n, c], soonest of the columns that `widened` gives it. Of int16 the sums are exact, up to 2^24.
+        x: [n, c], quickest with the columns that `widened` gives it. With int16 the sums are exact up to 2^24.
         out: [rows, c], set.
     """
     width = x.shape[1]
-    ahead = min(_MOST, max(_FEWEST, _SOON // max(1, width * x.itemsize))) if x.nbytes > _NEAR else 0
-    loop: Callable[..., None] = _OF_WIDTH.get(width, _add_any)
+    ahead = (
+        min(_MOST_AHEAD, max(_FEWEST_AHEAD, _BYTES_AHEAD // max(1, width * x.itemsize)))
+        if x.nbytes > _CACHED_BYTES
+        else 0
+    )
+    loop: Callable[..., None] = _ADD_OF_WIDTH.get(width, _add_of_any_width)
     loop(starts, columns, weights, x, out, ahead)
 
 
-def _of_width(width: int) -> Callable[..., None]:
-    """Return the loop over rows of so many columns, a power of 2: short rows end soon, and each choice would tell."""
+def _add_of_width(width: int) -> Callable[..., None]:
+    """Return the loop over rows of so many columns, a power of 2: for short rows any branch would be noticeable."""
 
     @compiled
     def add(
@@ -139,11 +143,11 @@ def _of_width(width: int) -> Callable[..., None]:
     return add
 
 
-_OF_WIDTH: Final = {width: _of_width(width) for width in (4, 8, 16, 32, 64)}
+_ADD_OF_WIDTH: Final = {width: _add_of_width(width) for width in (4, 8, 16, 32, 64)}
 
 
 @compiled
-def _add_any(
+def _add_of_any_width(
     starts: npt.NDArray[Any],
     columns: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32] | None,
@@ -153,27 +157,27 @@ def _add_any(
 ) -> None:
     """Add rows of any number of columns."""
     width = x.shape[1]
-    wide, done = width // 64 * 64, width // 32 * 32
-    rest = width - done
+    in_64, in_32 = width // 64 * 64, width // 32 * 32
+    rest = width - in_32
     for u in range(out.shape[0]):
         first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
-        for k in range(0, wide, 64):
+        for k in range(0, in_64, 64):
             weighted_sum(columns, weights, x, out, first, stop, u, k, ahead, 64)
-        if done > wide:
-            weighted_sum(columns, weights, x, out, first, stop, u, wide, ahead, 32)
-        # Columns that fit no register's length are covered by two that overlap: both compute the same where they do.
+        if in_32 > in_64:
+            weighted_sum(columns, weights, x, out, first, stop, u, in_64, ahead, 32)
+        # The remaining columns are covered by vectors that may overlap: both compute the same in the overlap.
         if rest > 16:
-            weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, in_32, ahead, 16)
         if rest > 8 and width >= 16:
             weighted_sum(columns, weights, x, out, first, stop, u, width - 16, ahead, 16)
         elif rest > 4 and width >= 8:
             weighted_sum(columns, weights, x, out, first, stop, u, width - 8, ahead, 8)
             if rest > 8:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 8)
+                weighted_sum(columns, weights, x, out, first, stop, u, in_32, ahead, 8)
         elif rest > 0 and width >= 4:
             weighted_sum(columns, weights, x, out, first, stop, u, width - 4, ahead, 4)
             if rest > 4:
-                weighted_sum(columns, weights, x, out, first, stop, u, done, ahead, 4)
+                weighted_sum(columns, weights, x, out, first, stop, u, in_32, ahead, 4)
         elif rest > 0:
             for k in range(width):
                 weighted_sum(columns, weights, x, out, first, stop, u, k, ahead, 1)

@@ -1,4 +1,4 @@
-"""Sums over neighbours with the noise that hides edges or nodes; edges come as `ReceiverRows`, made in `publish`.
+"""Sums over neighbours with the noise that hides edges or nodes; edges come as `ReceiverRows`.
 
     Y = (S + Z) step,   S = exact integer sums of grid rows,   Z = round(N(0, (sigma / step)^2)) in each coordinate
 
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
-from graphveil.aggregation.grid import GridRows, put_block, quantise, unit_block, unit_rows, worth_a_loop
+from graphveil.aggregation.grid import GridRows, loop_pays, put_block, quantise, unit_block, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
@@ -48,10 +48,11 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
     from torch import Tensor
 
-# Noise of more steps needs too large a table, of fewer is not tabulated to twelve digits.
+# Noise of more steps needs too large a table; noise of fewer steps is not tabulated to twelve digits.
 _MOST_STEPS: Final = 1 << 17
 _FEWEST_STEPS: Final = 10
-# At 64 columns 2^10 steps shorten rows by 0.4%, 2^8 by 1.6%: the finer grid where its table is small.
+# (bits, most steps of noise): at 64 columns 2^10 steps shorten rows by 0.4% and 2^8 by 1.6%, so the finer grid is used
+# where its table is small.
 _FINE: Final = (10, 1 << 14)
 _COARSE: Final = (8, _MOST_STEPS)
 # Room for the rounding of a few float64 operations.
@@ -74,7 +75,7 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
         return degree
     if relationships is not None:
         return relationships + 1
-    # An undirected edge stands twice in A: charged as one entry, it is hidden at 1.46 where 1 is promised.
+    # An undirected edge is two entries of A: charged as one entry, epsilon 1 would in truth be 1.46.
     return 1 if unit == "directed-edge" else 2
 
 
@@ -164,7 +165,7 @@ class PerturbedSum:
     def event(self) -> DpEvent:
         """All hops as a dp-accounting event, up to the table's rounding (see `epsilon`)."""
         if min(self.sigmas) == 0.0:
-            # Never an event of noise 0, which an accountant might take for no release: the price is infinite.
+            # Never an event of noise 0, which an accountant might read as no release: the price is infinite.
             return dp_accounting.NonPrivateDpEvent()
         return dp_accounting.ComposedDpEvent(
             [dp_accounting.GaussianDpEvent(sigma / (self.sensitivity * _UP)) for sigma in self.sigmas]
@@ -179,20 +180,20 @@ class PerturbedSum:
         """
         # A millionth of delta is set aside for the noise's cut tails.
         exact = gaussian_epsilon(1.0 / self.mu, delta * (1 - 1e-6)) if self.mu < math.inf else math.inf
-        epsilon, spent = self.price(exact, delta * (1 - 1e-6), columns)
-        return epsilon if spent <= delta else math.inf
+        epsilon, charged_delta = self.price(exact, delta * (1 - 1e-6), columns)
+        return epsilon if charged_delta <= delta else math.inf
 
     def price(self, epsilon: float, delta: float, columns: int) -> tuple[float, float]:
-        """The epsilon and delta to charge for the hops, or a pipeline that holds them, that cost so much with exact
-        normal noise.
+        """The epsilon and delta to charge for the hops, or a pipeline with them, given their price with exact normal
+        noise.
 
         Args:
             columns: entries of a row.
         """
-        # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
+        # Only rounding in coordinates that the unit can change counts: in all others both worlds have the same law.
         changed = entries_of(self.unit, self.degree, self.relationships) * columns * self.hops
         shift, steps = self._shift(min(self.sigmas)), 1 << 10
-        # Rounded down: where noise ends is charged as it is drawn, or nearer.
+        # Rounded down: the charged reach is that of the drawn noise, or shorter.
         return RoundedNormal(steps, math.floor(reach_of(shift) * steps)).price(epsilon, delta, changed, shift=shift)
 
     def _shift(self, sigma: float) -> float:
@@ -224,7 +225,7 @@ class PerturbedSum:
         return NoisyHops(self, rows, randomness, engine).perturb(x, hop, out)
 
     def require_noise(self, *, weighted: bool) -> None:
-        """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
+        """Refuse noise that is too small or too large for the grid with NoiseError, before anything is read or paid."""
         weight_bits = WEIGHT_BITS if weighted else 0
         bits = self.row_bits(weight_bits) + weight_bits
         for hop in range(1, self.hops + 1):
@@ -237,14 +238,16 @@ class PerturbedSum:
         largest = max(self.sigmas)
         if largest == 0.0:
             return _FINE[0]
-        rooms = [min(most, math.floor(math.log2(steps / largest)) - weight_bits) for most, steps in (_FINE, _COARSE)]
-        return max(1, *rooms)
+        candidates = [
+            min(most, math.floor(math.log2(steps / largest)) - weight_bits) for most, steps in (_FINE, _COARSE)
+        ]
+        return max(1, *candidates)
 
     def require_allowed(self, rows: ReceiverRows) -> None:
         """Raise InputError for weights above the declared one, or edges without the declared bound."""
         if rows.w_max > self.w_max:
             raise InputError(f"weights of up to {rows.w_max:g}", allowed=f"the declared w_max of {self.w_max:g}")
-        # A number beside the edges is not believed: only edges that were cut to the bound carry it with them.
+        # A separate number is no proof: only edges that were cut to the bound carry it.
         if self.degree is not None and (rows.sent is None or rows.sent.degree > self.degree):
             raise InputError(
                 "nothing bounds how many others a node sends to",
@@ -271,14 +274,14 @@ class PerturbedSum:
 
 @dataclass
 class NoisyHops:
-    """The hops of one publication. What they send lies in two arrays in turn: fresh memory costs as much as sums."""
+    """The hops of one publication. Their inputs use two arrays in turns: new memory would cost as much as the sums."""
 
     sums: PerturbedSum
     rows: ReceiverRows
     randomness: Randomness
     engine: Engine
-    sent: GridRows | None = None  # in the hop before, to be written over
-    ready: GridRows | None = None  # what the hop before has put on the grid for the next
+    sent: GridRows | None = None  # the input of the previous hop, whose memory is reused
+    ready: GridRows | None = None  # the output of the previous hop, on the grid already
 
     def perturb(
         self, x: Tensor, hop: int, out: np.ndarray | None, *, normalise: bool = False, last: bool = True
@@ -287,26 +290,26 @@ class NoisyHops:
 
         Args:
             normalise: scale the noisy rows to length 1, which is post-processing.
-            last: whether no hop follows, which would sum what is returned.
+            last: whether this is the last hop; otherwise the next one sums what is returned.
         """
-        hidden, rows, loops = self.sums, self.rows, worth_a_loop(x)
-        hidden.require_allowed(rows)
-        # Before the first draw: a publication that breaks off later has been paid for.
+        hop_sums, rows, use_loops = self.sums, self.rows, loop_pays(x)
+        hop_sums.require_allowed(rows)
+        # Before the first draw: a publication that fails later has already been paid for.
         target = require_room(out, *x.shape)
-        bits = hidden.row_bits(rows.weight_bits)
-        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
-        grid = self.ready or quantise(x, bits=bits, narrow=loops or not x.is_cpu, beside=out, over=self.sent)
-        noise = hidden.noise_of(hop, bits + rows.weight_bits)
+        bits = hop_sums.row_bits(rows.weight_bits)
+        # Every row is scaled to the cap here: the sensitivity does not rely on the caller.
+        grid = self.ready or quantise(x, bits=bits, narrow=use_loops or not x.is_cpu, beside=out, over=self.sent)
+        noise = hop_sums.noise_of(hop, bits + rows.weight_bits)
         blocks = Blocks.of(*x.shape)
-        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
+        # Keys of blocks leave this process, their secret does not: a worker can remove the noise of its blocks only.
         keys = BlockNoise(self.randomness).keys(len(blocks), hop)
         if not x.is_cpu:
             sums = noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
             result = unit_rows(sums) if normalise else sums
             return result if out is None else as_tensor(target).copy_(result)
-        further = loops and not last and isinstance(self.engine, LocalEngine)
-        self.ready, self.sent = self.sent or grid.room(target) if further else None, grid
-        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, loops)
+        prepare_next = use_loops and not last and isinstance(self.engine, LocalEngine)
+        self.ready, self.sent = self.sent or grid.room(target) if prepare_next else None, grid
+        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, use_loops)
         return self._by_blocks(task, grid, blocks, keys, target)
 
     def _by_blocks(
@@ -317,7 +320,7 @@ class NoisyHops:
         shared = engine.put(*self.rows.arrays, grid.values.numpy())
         if not isinstance(engine, LocalEngine):
             return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
-        # Written where they belong, and put on the grid again while they are in the cache.
+        # Sums are written into their rows, and put on the grid again while they are in the cache.
         ready = None if self.ready is None else self.ready.values.numpy()
         for _ in engine.map_blocks(task, blocks, (*shared, target, ready), keys):
             pass
@@ -326,7 +329,7 @@ class NoisyHops:
 
 @dataclass(frozen=True)
 class _NoisyBlock:
-    """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
+    """The task that an engine runs on a block of receivers: their noisy sums, from the block's own key."""
 
     largest: int
     weight_bits: int
@@ -349,17 +352,18 @@ class _NoisyBlock:
         """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c].
 
         Args:
-            block, key: its rows, and what its noise comes from.
+            block: the rows of the block.
+            key: of the noise of the block.
             starts, senders, weights, values: of all nodes.
-            target: [n, c], whose rows they are written into; None: a new array.
-            ready: [n, c], whose rows they are put on the grid in; None: nowhere.
+            target: [n, c] into whose rows the sums are written; None: a new array.
+            ready: [n, c] into whose rows the sums on the grid are written; None: they are not needed.
         """
         steps = None if weights is None else as_tensor(weights)
         rows = ReceiverRows(as_tensor(starts), as_tensor(senders), steps, self.largest, self.weight_bits)
         out = None if target is None else as_tensor(target[block.rows])
         sums = rows.sums(GridRows(as_tensor(values), 1.0, self.bits), block.rows, out=out)
         if self.noise is not None:
-            # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            # Each coordinate, of isolated nodes too: a row without noise would reveal that nobody sends to it.
             self.noise.add_to(sums.values.view(-1).numpy(), key.stream())
         noisy = sums.whole()
         if not self.normalise:
@@ -395,15 +399,15 @@ def propagate_privately(
             no more than blocks and what noise is looked up in take memory.
     """
     start = rows_of(x)
-    places = [None] * (perturbed.hops + 1) if out is None else [require_room(place, *start.shape) for place in out]
-    if len(places) != perturbed.hops + 1:
-        raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
+    outputs = [None] * (perturbed.hops + 1) if out is None else [require_room(output, *start.shape) for output in out]
+    if len(outputs) != perturbed.hops + 1:
+        raise InputError(f"{len(outputs)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    layers, hops = [unit_rows(start, out=places[0])], NoisyHops(perturbed, rows, randomness, engine)
-    for hop, place in enumerate(places[1:], start=1):
-        # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
+    layers, hops = [unit_rows(start, out=outputs[0])], NoisyHops(perturbed, rows, randomness, engine)
+    for hop, output in enumerate(outputs[1:], start=1):
+        # Fresh noise at each hop, since each is a separate output; scaling afterwards is post-processing.
         last = hop == perturbed.hops
-        layers.append(hops.perturb(layers[-1], hop, place, normalise=normalise, last=last))
+        layers.append(hops.perturb(layers[-1], hop, output, normalise=normalise, last=last))
     return layers
 
 
@@ -419,7 +423,7 @@ def noisy_sums(
 
     Args:
         grid: what every node sends [n, c].
-        scale: what a whole step is worth, a power of two: scaling rounds nothing.
+        scale: the value of a whole step, a power of two: scaling rounds nothing.
     """
     from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 
@@ -427,7 +431,7 @@ def noisy_sums(
     sums = rows.to(device).sums(grid)
     if noise is None:
         return sums.whole().mul_(scale)
-    # Every entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+    # Every entry, of isolated nodes too: a row without noise would reveal that nobody sends to it.
     size = blocks.size * grid.values.shape[1]
     NormalKernel.of(noise, device).add_to(sums.values, list(keys), size=size, scale=scale)
     return sums.whole(scale)

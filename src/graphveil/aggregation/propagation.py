@@ -4,8 +4,8 @@
 
 No self-loops unless asked for: a node's own noisy value must not dominate its own average (KProp; Sajadmanesh and
 Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021, arXiv 2006.05535, section 3.2).
-Entries are made of a list of pairs by one sort, without torch or SciPy: a pair is one number, its row before its
-column; a list that is sorted already is read and not sorted again.
+Entries are built from a list of pairs by one sort, without torch or SciPy: a pair is one number, its row in the upper
+half; a list that is sorted already is not sorted again.
 Shapes: edge_index [2, E] (row 0 sends to row 1; undirected graphs list both directions), h [n, c].
 """
 
@@ -41,12 +41,12 @@ def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tenso
     Args:
         weights: w [E] >= 0, one per edge; an edge of weight 0 is no edge.  Without them duplicates count once.
     """
-    return _as_scipy(received(edge_index, num_nodes, weights=weights))
+    return _as_scipy(receiver_entries(edge_index, num_nodes, weights=weights))
 
 
-def received(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> Entries:
-    """Return A of `adjacency` as its entries, row by row: in row u those who send to u."""
-    source, target, values = _pairs(edge_index, num_nodes, weights)
+def receiver_entries(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> Entries:
+    """Return A of `adjacency` as entries row by row: row u holds those who send to u."""
+    source, target, values = _read_edges(edge_index, num_nodes, weights)
     return Entries.of(target, source, num_nodes, values)
 
 
@@ -62,9 +62,9 @@ class Adjacency:
         edge_index: Tensor | np.ndarray, num_nodes: int, *, self_loops: bool = False, weights: Tensor | None = None
     ) -> Adjacency:
         """Return A and its transpose; arguments as of `normalised`."""
-        source, target, values = _pairs(edge_index, num_nodes, weights)
+        source, target, values = _read_edges(edge_index, num_nodes, weights)
         if self_loops:
-            # Before degrees are taken, so that rows still add up to what they should with the loop among their entries.
+            # Before degrees are computed, so that they include the loop.
             nodes = np.arange(num_nodes)
             source, target = np.concatenate([source, nodes]), np.concatenate([target, nodes])
             values = None if values is None else np.concatenate([values, np.ones(num_nodes, np.float32)])
@@ -85,8 +85,12 @@ class Adjacency:
         forward = _rows(*self._forward(normalisation))
         if self.symmetric and normalisation == "gcn":
             return SparseMatrix(forward, forward, (self.num_nodes,) * 2)
-        rows, (to, by) = self.sent, self._factors(normalisation)
-        values = _product(rows.at_columns(to), rows.weights, None if by is None else rows.at_rows(by))
+        rows, (receiver_factor, sender_factor) = self.sent, self._factors(normalisation)
+        values = _product(
+            rows.at_columns(receiver_factor),
+            rows.weights,
+            None if sender_factor is None else rows.at_rows(sender_factor),
+        )
         return SparseMatrix(forward, _rows(rows.starts, rows.columns, values), (self.num_nodes,) * 2)
 
     def to_scipy(self, normalisation: Normalisation = "gcn") -> sp.csr_matrix:
@@ -96,16 +100,20 @@ class Adjacency:
 
     def _forward(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return where the rows of P start, its columns and its values."""
-        rows, (to, by) = self.received, self._factors(normalisation)
-        values = _product(rows.at_rows(to), rows.weights, None if by is None else rows.at_columns(by))
+        rows, (receiver_factor, sender_factor) = self.received, self._factors(normalisation)
+        values = _product(
+            rows.at_rows(receiver_factor),
+            rows.weights,
+            None if sender_factor is None else rows.at_columns(sender_factor),
+        )
         if normalisation == "gcn":
             return rows.starts, rows.columns, values
-        # From the last sender to the first: another order has other last digits, and a seeded training other results.
+        # From the last sender to the first: another order changes last digits, and so the results of a seeded training.
         return rows.starts, rows.backwards(rows.columns), values if rows.weights is None else rows.backwards(values)
 
     def _factors(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the factors of what a node receives [n], and of what it sends [n]."""
-        # Degrees are read as they are: this is for public topologies; private edges have `perturbed`.
+        # Degrees are read without noise: this is for public topologies; for private edges see `perturbed`.
         if self.received.weights is None:
             received, sent = (entries.counts.astype(np.float32) for entries in (self.received, self.sent))
         else:
@@ -145,8 +153,8 @@ def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, o
 
     Args:
         h: [n, c]; on disk, or with `out`, float32.
-        out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
-            no more than blocks take memory; what stands between two hops is kept beside it.
+        out: float32 [n, c] that the result is written into, without a gradient. On disk, as h and the arrays of P may
+            be, only blocks take memory; intermediate hops are stored beside it.
     """
     if out is None:
         return p.on(engine).power(rows_of(h), hops)
@@ -162,7 +170,7 @@ def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, o
 def _propagated(rows: Rows, h: npt.NDArray[np.float32] | Mapped, hops: int, out: np.ndarray) -> np.ndarray:
     spare = room_beside(out, out.shape, out.dtype) if hops > 1 else out
     for hop in range(hops, 0, -1):
-        # So that the last hop writes into the right one.
+        # The array alternates so that the last hop writes into `out`.
         h = rows.into(h, out if hop % 2 else spare)
     if not hops:
         for block in Blocks.of(*out.shape):
@@ -170,13 +178,13 @@ def _propagated(rows: Rows, h: npt.NDArray[np.float32] | Mapped, hops: int, out:
     return out
 
 
-def _pairs(
+def _read_edges(
     edge_index: Tensor | np.ndarray, num_nodes: int, weights: Tensor | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
-    # Checked here, where the refusal can say what is wrong: keys of pairs would hold other nodes.
+    # Checked here, where the refusal can say what is wrong: as packed pairs wrong ids would be other nodes.
     require_nodes(source, target, num_nodes)
-    values = None if weights is None else _checked(weights, source.size)
+    values = None if weights is None else _checked_weights(weights, source.size)
     keep = source != target
     if keep.all():
         return source, target, values
@@ -193,14 +201,14 @@ def _rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Rows:
 
 
 def _product(first: np.ndarray, second: np.ndarray | None, third: np.ndarray | None) -> np.ndarray:
-    """Return what is there of the factors, multiplied from the left, in place of the first."""
+    """Return the product of those factors that are not None, from the left, in the memory of the first."""
     for factor in (second, third):
         if factor is not None:
             first *= factor
     return first
 
 
-def _checked(weights: Tensor, edges: int) -> np.ndarray:
+def _checked_weights(weights: Tensor, edges: int) -> np.ndarray:
     values: np.ndarray = weights.detach().cpu().numpy().astype(np.float32)
     if values.shape != (edges,):
         raise InputError(f"edge weights of shape {tuple(weights.shape)}", allowed=f"one for each of {edges} edges")
@@ -211,17 +219,17 @@ def _checked(weights: Tensor, edges: int) -> np.ndarray:
 
 def inverse(values: np.ndarray) -> np.ndarray:
     """Return 1 / values [n], and 0 where they are 0."""
-    # Isolated nodes get 0 and not infinity: they keep nothing of their own and receive nothing.
+    # Isolated nodes get 0 instead of infinity: they receive nothing.
     quotients: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
     return quotients
 
 
 Starts: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.int64]"
 
-# A column has 32 bits, which halves what a product reads: that bounds its speed.
-_MOST: Final = 1 << 31
-# Numbers that stay in a core's cache while they are worked on; fresh memory costs more than the work.
-_PART: Final = 1 << 16
+# Columns have 32 bits, which halves the memory that a product reads and so its time.
+_MOST_ROWS: Final = 1 << 31
+# So many numbers stay in a core's cache while they are processed; new memory would cost more than the work.
+_CACHED_NUMBERS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -239,15 +247,15 @@ class Entries:
         size: int,
         weights: npt.NDArray[np.float32] | None = None,
     ) -> Entries:
-        """Return the entries of a square matrix; those of weight 0 are left out, and twins without weights count once.
-        Raises InputError where a pair is listed twice with weights, or 2^31 rows or more.
+        """Return the entries of a square matrix; entries of weight 0 are left out, and duplicates without weights count
+        once. Raises InputError where a pair is listed twice with weights, or 2^31 rows or more.
 
         Args:
             rows, columns: [E] in 0..size-1, in any order.
             size: n.
             weights: [E].
         """
-        if size >= _MOST:
+        if size >= _MOST_ROWS:
             raise InputError(f"a sparse matrix of {size} rows", allowed="below 2^31")
         if weights is not None:
             return _weighted(rows, columns, size, weights)
@@ -255,10 +263,10 @@ class Entries:
             return Entries(_starts(rows, np.arange(size + 1)), columns.astype(np.int32))
         keys = packed(rows, columns)
         keys.sort()
-        later = keys[1:] > keys[:-1]
-        if not later.all():
-            # Added up, twins would weigh any amount, and no sensitivity would hold.
-            keys = keys[np.concatenate([[True], later])]
+        rises = keys[1:] > keys[:-1]
+        if not rises.all():
+            # Added up, duplicates could have any weight, and no sensitivity would hold.
+            keys = keys[np.concatenate([[True], rises])]
         return _of_keys(keys, size)
 
     @property
@@ -271,21 +279,21 @@ class Entries:
         return self.weights is None or other.weights is None or np.array_equal(self.weights, other.weights)
 
     def backwards(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values of the entries [E] with each row from its end to its beginning."""
-        turned = np.empty_like(values)
-        for block in Blocks(len(self.starts) - 1, _PART >> 3):
+        """Return values of the entries [E] with each row in reverse order."""
+        reversed_rows = np.empty_like(values)
+        for block in Blocks(len(self.starts) - 1, _CACHED_NUMBERS >> 3):
             starts = self.starts[block.start : block.stop + 1]
             part = slice(starts[0], starts[-1])
             ends = starts.astype(np.int64) - starts[0]
-            places = np.repeat(ends[:-1] + ends[1:] - 1, np.diff(ends))
-            places -= np.arange(len(places))
-            turned[part] = values[part][places]
-        return turned
+            positions = np.repeat(ends[:-1] + ends[1:] - 1, np.diff(ends))
+            positions -= np.arange(len(positions))
+            reversed_rows[part] = values[part][positions]
+        return reversed_rows
 
     def at_columns(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the value of a table [n] at each entry's column [E]."""
         values = np.empty(len(self.columns), table.dtype)
-        for part in Blocks(len(values), _PART):
+        for part in Blocks(len(values), _CACHED_NUMBERS):
             values[part.rows] = table[self.columns[part.rows]]
         return values
 
@@ -300,7 +308,7 @@ def _weighted(
     keys = packed(rows, columns)
     order = np.argsort(keys)
     keys, weights = keys[order], weights[order]
-    # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
+    # Which of two weights is right cannot be guessed, and their sum may exceed the declared largest weight.
     if (keys[1:] == keys[:-1]).any():
         raise InputError("a weighted edge is listed twice", remedy="give each edge once")
     keys, weights = keys[weights != 0], weights[weights != 0]
@@ -308,37 +316,37 @@ def _weighted(
 
 
 def _of_keys(keys: npt.NDArray[np.uint64], size: int, weights: npt.NDArray[np.float32] | None = None) -> Entries:
-    # Of the keys' own type: other integers would be compared with them as floats.
+    # Of the type of the keys: other integers would be compared with them as floats.
     beginnings = np.arange(size + 1, dtype=np.uint64) << HALF
-    # The lower half of a key, its column, is what a conversion to 32 bits keeps.
+    # A conversion to 32 bits takes the lower half of a key, its column.
     return Entries(_starts(keys, beginnings), keys.astype(np.int32), weights)
 
 
 def _starts(ascending: npt.NDArray[Any], beginnings: npt.NDArray[Any]) -> Starts:
     """Return where rows begin among rows, or keys, given the least of each, and where the last one ends."""
     starts = np.searchsorted(ascending, beginnings)
-    return starts.astype(np.int32) if len(ascending) < _MOST else starts
+    return starts.astype(np.int32) if len(ascending) < _MOST_ROWS else starts
 
 
 def _ascend(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> bool:
     """Return whether each pair comes after the one before it."""
-    for part in Blocks(len(rows), _PART):
-        # With the last pair of the part before.
-        here = slice(max(part.start - 1, 0), part.stop)
-        keys = packed(rows[here], columns[here])
+    for part in Blocks(len(rows), _CACHED_NUMBERS):
+        # Including the last pair of the previous part.
+        overlapping = slice(max(part.start - 1, 0), part.stop)
+        keys = packed(rows[overlapping], columns[overlapping])
         if (keys[1:] <= keys[:-1]).any():
             return False
     return True
 
 
-#: Entries that are written to disk at a time.
+#: How many entries are written to disk at a time.
 _ON_DISK: Final = 1 << 20
 
 
 def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, folder: Path) -> SparseMatrix:
-    """Write P = D^{-1/2} A D^{-1/2} of an undirected graph into a folder and return it as it lies there, [n, n] with
-    the values of `normalised`, to the last bit. Beside a part of the edges, one number a node takes memory. Raises
-    InputError for edges in another order or in one direction, of nodes that do not exist, or a folder that is there.
+    """Write P = D^{-1/2} A D^{-1/2} of an undirected graph into a folder and return it from there, [n, n], with the
+    values of `normalised` to the last bit. Takes memory for a part of the edges and one number a node. Raises
+    InputError for edges in another order or in one direction, of nodes that do not exist, or a folder that exists.
 
         starts.npy     where the entries of each row begin [n + 1], int32, or int64 from 2^31 entries on
         columns.npy    int32 [E]
@@ -366,8 +374,8 @@ def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, fol
 
 
 def stored_propagation(folder: Path) -> SparseMatrix:
-    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used. Raises
-    InputError where the folder was not written by it.
+    """Return P from a folder of `store_propagation`; it is read only as it is used. Raises InputError where the folder
+    was not written by that function.
     """
     starts, columns, values = (
         as_tensor(Mapped(folder / f"{name}.npy").open()) for name in ("starts", "columns", "values")

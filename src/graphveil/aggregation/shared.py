@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Dense: TypeAlias = "Tensor | npt.NDArray[Any] | Mapped"
 #: Bytes of a line of the cache.
 _LINE: Final = 64
-#: Numbers that the system hands out anew each time, 16 MB of them.
-_MUCH: Final = 1 << 22
+#: From so many numbers on (16 MB) allocations come from the system each time.
+_LARGE: Final = 1 << 22
 
 
 def as_tensor(array: npt.NDArray[Any]) -> Tensor:
-    """Return an array without a copy; one that may not be written, on disk or in shared memory, must not be written."""
+    """Return an array as a tensor without a copy; the tensor of a read-only array must not be written."""
     if array.flags.writeable:
         return torch.from_numpy(array)
     with warnings.catch_warnings():
-        # What a task shares with all others is read-only on purpose, and torch has no tensors that are.
+        # Arrays shared by all tasks are read-only on purpose, but torch has no read-only tensors.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
 
@@ -40,7 +40,7 @@ def rows_of(x: Dense) -> Tensor:
 
 
 def overlap(out: npt.NDArray[Any], x: Dense) -> bool:
-    """Return whether what is written into `out` changes x: they share memory, or a file."""
+    """Return whether writing into `out` changes x: they share memory, or a file."""
     if isinstance(x, torch.Tensor):
         return bool(np.may_share_memory(out, x.detach().cpu().numpy()))
     array = x.open() if isinstance(x, Mapped) else x
@@ -63,15 +63,15 @@ def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.N
 
 
 def room(rows: int, columns: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
+    """Return an uninitialized array [rows, columns], whose first row is aligned to a cache line.
 
     Args:
         kind: of its entries.
     """
-    if rows * columns < _MUCH:
-        # By torch, whose memory is used again, and begins with a line.
+    if rows * columns < _LARGE:
+        # By torch, which reuses memory and aligns it.
         return torch.empty(rows, columns, dtype=_torch_type(np.dtype(kind))).numpy()
-    # By numpy, which asks for large pages: they make rows all over it quicker to find.
+    # By numpy, which asks for large pages: they make random access to rows quicker.
     size = rows * columns * np.dtype(kind).itemsize
     space = np.empty(size + _LINE, np.uint8)
     start = -space.ctypes.data % _LINE
@@ -84,17 +84,17 @@ def _torch_type(kind: np.dtype[Any]) -> torch.dtype:
     return dtype
 
 
-def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:
-    """Return x [n, c] itself as float32, or if that pays, with columns of zeros after its own, so that they are
-    `quick_width`. A row that begins with a line of the cache lies in as few of them as it can, and is added up in one
-    pass. For one product of a small array the copy takes longer than it saves.
+def widened(x: npt.NDArray[Any], *, many_products: bool = False) -> npt.NDArray[np.float32]:
+    """Return x [n, c] as float32 or, where that pays, padded with columns of zeros to `quick_width`: then rows touch as
+    few cache lines as possible and are added up in one pass. For one product of a small array the copy takes longer
+    than it saves.
 
     Args:
-        often: whether many products follow.
+        many_products: whether many products follow.
     """
     columns = x.shape[1]
     width = quick_width(columns)
-    if width == columns or not (often or x.size >= _MUCH):
+    if width == columns or not (many_products or x.size >= _LARGE):
         return np.ascontiguousarray(x, np.float32)
     wide = room(len(x), width)
     wide[:, :columns], wide[:, columns:] = x, 0

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: From so many products in a row on, work that is done once for all of them pays off.
-_OFTEN: Final = 8
-#: Rows are numbered anew for dense matrices of at least so many numbers, about half of what a core holds near it, and
-#: for fewer than so many entries: with more, finding the numbers takes longer than one walk over them saves.
+#: From so many successive products on, preparing the matrix once pays off.
+_MANY_PRODUCTS: Final = 8
+#: Rows are renumbered for dense matrices of at least so many numbers, about half of a core's cache, and for fewer than
+#: so many entries: with more, renumbering takes longer than it saves.
 _FAR_NUMBERS: Final = 1 << 18
 _FEW_ENTRIES: Final = 1 << 20
 
@@ -67,14 +67,14 @@ class Rows:
         if hops == 0:
             return x
 
-        def walked(x: Tensor, _: Tensor | None, multiply: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        def walk_from(x: Tensor, _: Tensor | None, multiply: Callable[[Tensor], Tensor]) -> list[Tensor]:
             z, seeds = x, None if alpha == 1.0 else x * (1 - alpha)
             for _hop in range(hops):
                 product = multiply(z)
                 z = product if seeds is None else torch.add(seeds, product, alpha=alpha, out=product)
             return [z]
 
-        return self._in_a_row(x, hops, walked)[0]
+        return self._by_products(x, hops, walk_from)[0]
 
     def polynomials(
         self, x: Tensor, coefficients: Sequence[Sequence[float]], nodes: Tensor | None = None
@@ -88,35 +88,35 @@ class Rows:
         """
 
         def added_up(x: Tensor, nodes: Tensor | None, multiply: Callable[[Tensor], Tensor]) -> list[Tensor]:
-            here = x if nodes is None else x[nodes]
-            totals, z = [own[0] * here for own in coefficients], x
-            for each in zip(*(own[1:] for own in coefficients), strict=True):
+            wanted = x if nodes is None else x[nodes]
+            totals, z = [row[0] * wanted for row in coefficients], x
+            for column in zip(*(row[1:] for row in coefficients), strict=True):
                 z = multiply(z)
-                here = z if nodes is None else z[nodes]
-                for total, coefficient in zip(totals, each, strict=True):
+                wanted = z if nodes is None else z[nodes]
+                for total, coefficient in zip(totals, column, strict=True):
                     if coefficient:
-                        total.add_(here, alpha=coefficient)
+                        total.add_(wanted, alpha=coefficient)
             return totals
 
-        return self._in_a_row(x, len(coefficients[0]) - 1, added_up, nodes)
+        return self._by_products(x, len(coefficients[0]) - 1, added_up, nodes)
 
-    def _in_a_row(
+    def _by_products(
         self,
         x: Tensor,
         hops: int,
         work: Callable[[Tensor, Tensor | None, Callable[[Tensor], Tensor]], list[Tensor]],
         nodes: Tensor | None = None,
     ) -> list[Tensor]:
-        """Return what some work makes of x, some nodes and A, by so many products."""
+        """Return `work` of x, some nodes and the product with A, prepared for so many products."""
         # The compiled loop has weights of float32 alone, and no engine changes a bit with others either.
         if self.values.dtype != torch.float32 or (x.device.type != "cpu" and self.engine == LOCAL):
             return work(x, nodes, self._bags)
-        wide = torch.from_numpy(widened(x.cpu().numpy(), often=hops >= _OFTEN))
+        wide = torch.from_numpy(widened(x.cpu().numpy(), many_products=hops >= _MANY_PRODUCTS))
         far = wide.numel() >= _FAR_NUMBERS and self.indices.numel() < _FEW_ENTRIES
-        if hops >= _OFTEN and far and self.engine == LOCAL:
-            order, places, near = self._near
+        if hops >= _MANY_PRODUCTS and far and self.engine == LOCAL:
+            order, places, reordered = self._reordered
             wanted = None if nodes is None else places[nodes]
-            results = work(wide.index_select(0, order), wanted, near._multiplier(wide.shape[1]))
+            results = work(wide.index_select(0, order), wanted, reordered._multiplier(wide.shape[1]))
             if nodes is None:
                 results = [result.index_select(0, places) for result in results]
         else:
@@ -125,7 +125,7 @@ class Rows:
         return [(result[:, : x.shape[1]].contiguous() if cut else result).to(x.device) for result in results]
 
     def _multiplier(self, columns: int) -> Callable[[Tensor], Tensor]:
-        """Return what multiplies matrices of so many columns, into two arrays in turns: new ones are slow to get."""
+        """Return a function that multiplies matrices of so many columns into two arrays in turn: new memory is slow."""
         rooms: list[npt.NDArray[np.float32]] = []
 
         def multiply(z: Tensor) -> Tensor:
@@ -137,9 +137,9 @@ class Rows:
         return multiply
 
     @cached_property
-    def _near(self) -> tuple[Tensor, Tensor, Rows]:
-        """Square rows numbered anew so that linked ones lie near each other: their order, its inverse, and the rows.
-        Every row keeps the order of its entries, and so every sum its bits.
+    def _reordered(self) -> tuple[Tensor, Tensor, Rows]:
+        """Square rows renumbered so that linked rows are close in memory: their order, its inverse, and the rows. Every
+        row has its entries in the same order as before, and so every sum the same bits.
         """
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -208,7 +208,7 @@ class Rows:
         """Return consecutive rows alone, without a copy of their entries."""
         starts = self.starts[rows.start : rows.stop + 1]
         first, stop = int(starts[0]), int(starts[-1])
-        # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
+        # Relative to the first of these rows, starts fit into 32 bits, however many entries there are in all.
         return Rows((starts - first).int(), self.indices[first:stop], self.values[first:stop])
 
     def to(self, device: torch.device | str) -> Rows:
@@ -241,11 +241,11 @@ class SparseMatrix:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         self._require_fitting(x)
-        # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
+        # Without a gradient nothing needs to be stored: predictions skip the bookkeeping of autograd.
         return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
 
     def __getitem__(self, chosen: Tensor) -> SparseMatrix:
-        """Return some rows [m, columns], int64 numbers [m], in the order in which they are named."""
+        """Return the rows [m, columns] of these int64 numbers [m], in this order."""
         rows = self.forward.to("cpu")
         matrix = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=self.shape)
         return from_scipy(matrix[chosen.cpu().numpy()]).to(self.forward.values.device)
@@ -280,12 +280,12 @@ class SparseMatrix:
 
     def _of_rows(self, convert: Callable[[Rows], Rows]) -> SparseMatrix:
         forward = convert(self.forward)
-        # What is stored once stays stored once.
+        # A symmetric matrix stays stored once.
         return SparseMatrix(forward, forward if self.backward is self.forward else convert(self.backward), self.shape)
 
 
 def walk_coefficients(hops: int, alpha: float, degree: int) -> list[float]:
-    """Return those of 1, A .. A^degree in what `Rows.walk` makes of x, for as many hops at most."""
+    """Return the coefficients of 1, A .. A^degree in the result of `Rows.walk`, for at most `degree` hops."""
     return [*((1 - alpha) * alpha**k for k in range(hops)), alpha**hops, *(0.0 for _ in range(degree - hops))]
 
 
@@ -299,10 +299,10 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
     Raises InputError for 2^31 or more rows or columns.
 
     Args:
-        symmetric: promises A = A^T, which is then stored once.
+        symmetric: promises that A = A^T, so that it is stored once.
     """
     csr = matrix.tocsr()
-    # 32-bit indices halve what a product reads, which is what bounds its speed.
+    # 32-bit indices halve the memory that a product reads and so its time.
     if max(csr.shape) >= 2**31:
         raise InputError(f"a sparse matrix {csr.shape}", allowed="below 2^31 rows and columns")
     forward = _rows(csr)
@@ -317,11 +317,11 @@ def _product(
     values: npt.NDArray[np.float32],
     x: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
-    """Return a block of rows of the product [rows of the block, c]: what an engine does."""
+    """The task that an engine runs on a block: return its rows of the product [rows of the block, c]."""
     from graphveil.aggregation.loops import add_rows
 
     product = room(block.stop - block.start, x.shape[1])
-    # As tensors and back: for arrays that may not be written, the loop would be compiled once more.
+    # Through tensors: for read-only arrays the loop would be compiled a second time.
     first, second, third, fourth = map(as_tensor, (starts[block.start : block.stop + 1], indices, values, x))
     add_rows(first.numpy(), second.numpy(), third.numpy(), fourth.numpy(), product)
     return product

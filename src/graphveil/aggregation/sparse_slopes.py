@@ -1,8 +1,8 @@
-"""A constant linear map with its slope; apart, because only a network that trains needs torch for it.
+"""A constant linear map with its gradient; in a module of its own, since only training needs torch for it.
 
 y = f(x),        dL/dx = f^T(dL/dy)
 
-K products with a matrix are one map: the values between them are in nobody's gradient, and torch stores none of them.
+K products with a matrix are one map: no gradient needs the intermediate values, and torch stores none of them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Dot products of rows run fastest over a multiple of this many columns.
 _LANES = 8
-#: Values that are gathered at once on a device.
+#: How many values are gathered at once on a device.
 _GATHERED = 1 << 24
 
 
@@ -50,7 +50,7 @@ class Support:
         source, target = edge_index.cpu().numpy().astype(np.int64)
         require_nodes(source, target, num_nodes)
         keep = source != target
-        # One number a pair, so that one sort finds duplicates and puts entries into the order of rows.
+        # One number a pair, so that one sort finds duplicates and orders entries by row.
         codes = target[keep] * num_nodes + source[keep]
         if self_loops:
             codes = np.concatenate([codes, np.arange(num_nodes) * (num_nodes + 1)])
@@ -61,7 +61,7 @@ class Support:
         target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
         counts = np.bincount(target, minlength=num_nodes)
         starts, indices, rows = _int32(np.concatenate([[0], np.cumsum(counts)])), _int32(source), _int32(target)
-        # Entries as values: the transpose holds where each of its own was. It is made by counting, without a sort.
+        # With entry numbers as values the transpose holds where its entries come from; by counting, not sorting.
         entries = np.arange(codes.size, dtype=np.int32)
         back = sparse.csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
         symmetric = bool(np.array_equal(back.indptr, starts) and np.array_equal(back.indices, indices))
@@ -104,13 +104,13 @@ class Support:
         if self.entries == 0:
             return left.new_zeros(0)
         if self.pattern is None:
-            # Each entry's rows are gathered, some entries at a time, for want of memory.
+            # The rows of entries are gathered, some entries at a time to save memory.
             size = max(1, _GATHERED // max(1, left.shape[1]))
-            ends = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
-            return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in ends])
-        fill = -left.shape[1] % _LANES
-        if fill:
-            left, right = torch.nn.functional.pad(left, (0, fill)), torch.nn.functional.pad(right, (0, fill))
+            row_pairs = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
+            return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in row_pairs])
+        padding = -left.shape[1] % _LANES
+        if padding:
+            left, right = torch.nn.functional.pad(left, (0, padding)), torch.nn.functional.pad(right, (0, padding))
         pattern = self.pattern if left.dtype == self.pattern.dtype else self.pattern.to(left.dtype)
         return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
 
@@ -118,7 +118,7 @@ class Support:
         """Return the same support on another device."""
         parts = {name: value for name, value in vars(self).items() if name != "pattern"}
         moved: dict[str, Any] = {k: v.to(device) for k, v in parts.items() if isinstance(v, torch.Tensor)}
-        # Torch keeps matrices in compressed rows apart on each device: there plain rows do.
+        # Only on the CPU are dot products computed through a CSR matrix; other devices gather rows.
         return replace(self, **moved, pattern=self.pattern if torch.device(device).type == "cpu" else None)
 
 

@@ -1,4 +1,5 @@
-"""Weighted products and normalised weights with their slopes; apart, because only a network that trains needs them."""
+"""Weighted products and normalised weights with their gradients; in a module of its own, since only training needs
+them."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class Product(torch.autograd.Function):
             to_x = Rows(support.back_starts, support.back_target, turned).times(slope)
             if diagonal is not None:
                 to_x.addcmul_(slope, diagonal[:, None])
-        # Asked for one by one: each costs a pass over all entries, and a constant structure needs only the first.
+        # Only those that are needed: each costs a pass over all entries, and a constant structure needs only the first.
         if ctx.needs_input_grad[1]:
             to_values = support.dots(slope, x)
         if ctx.needs_input_grad[2]:
@@ -84,7 +85,7 @@ class Normalised(torch.autograd.Function):
             # d v/d degree = power v / degree for every entry of the row: the quotient rule, summed.
             return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
-        # The direct part first, each entry by its own factor; then what it adds to both of its degrees.
+        # The direct part first, each entry by its factor; then the part through the degrees of both ends.
         gradient = slope * factor
         gradient += through(received, support.row_sums(weighed)).index_select(0, support.target)
         if sent is not None:

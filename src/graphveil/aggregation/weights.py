@@ -1,4 +1,4 @@
-"""Weights of messages between neighbours, from public facts about both ends: what they are, and the largest there is.
+"""Weights of messages between neighbours, from public facts about both ends, and the largest weight of each kind.
 
     uniform     w = 1                                   w_max = 1
     similarity  w = sigmoid(cos(x_u, x_v))              w_max = sigmoid(1) = 0.731
@@ -40,13 +40,13 @@ def edge_weights(
     attention: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> tuple[Tensor | None, float]:
     """Return the weight of every edge [E] (None for uniform) and w_max. Raises InputError for no such kind, a sharpness
-    that is negative or not finite, or attention that nobody trained.
+    that is negative or not finite, or attention that was not trained.
 
     Args:
         x: what the ends are compared by; must be public where edges are what is protected.
         edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
-        attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
+        attention: a trained function of x and edges with values in [0, 1]; for that kind alone.
     """
     w_max = largest_weight(kind)
     require_number("[0, inf)", sharpness=sharpness)
@@ -56,8 +56,12 @@ def edge_weights(
         if attention is None:
             raise InputError("attention was not trained", where="weights")
         return attention(x, edges).clamp_(max=w_max), w_max
-    close = cosines(x, edges)
-    weights = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))
+    similarity = cosines(x, edges)
+    weights = (
+        in_blocks(torch.sigmoid, similarity)
+        if kind == "similarity"
+        else in_blocks(torch.exp, sharpness * (similarity - 1))
+    )
     # Rounding may put a weight an ulp above its bound: the clamp makes w_max true in the arithmetic that is used.
     return weights.clamp_(max=w_max), w_max
 
@@ -65,9 +69,9 @@ def edge_weights(
 def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
     """Return an elementwise function of values, each result to the last bit a function of its value alone.
 
-    Kernels treat the last few numbers of a piece of work otherwise than the rest, and may differ in the last bit there:
-    when an edge comes or goes the others move up, and one that ends up there could fall on another step of its grid.
-    Blocks of one size, too small to be shared between threads and a multiple of every vector length, have no such end.
+    Kernels process the last few numbers of an array differently, and may differ in the last bit there: when an edge
+    comes or goes, other edges move to other positions, and one near the end could fall on another step of its grid.
+    Blocks of one size, too small to be split between threads and a multiple of every vector length, have no such end.
 
     Args:
         values: any shape.
@@ -86,11 +90,11 @@ def cosines(x: Tensor, edges: Tensor) -> Tensor:
         edges: int64 [2, E].
     """
     lengths = x.float().norm(dim=1, keepdim=True)
-    # Each row is scaled by itself: a mean or a largest length of all rows would make every weight depend on everybody.
+    # Each row is scaled by itself: with the mean or largest length of all rows every weight would depend on everybody.
     unit = torch.where((lengths > 0) & lengths.isfinite(), x.float() / lengths.clamp_min(1e-30), torch.zeros(()))
     result = torch.empty(edges.shape[1])
     for start in range(0, edges.shape[1], _CHUNK):
-        here = edges[:, start : start + _CHUNK]
-        result[start : start + _CHUNK] = (unit[here[0]] * unit[here[1]]).sum(dim=1)
+        chunk = edges[:, start : start + _CHUNK]
+        result[start : start + _CHUNK] = (unit[chunk[0]] * unit[chunk[1]]).sum(dim=1)
     # float32 cosines overshoot 1 by a few 1e-7, and the kernel of such a number exceeds its largest weight.
     return result.clamp_(-1.0, 1.0)
