@@ -31,7 +31,7 @@ from graphveil.models import build_backbone, first_width
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Calibration, Schedule, train_calibrated
-from graphveil.training.loop import judge
+from graphveil.training.loop import epoch_figures
 from graphveil.training.selection import selection_rule
 from timing import processor
 
@@ -135,7 +135,7 @@ def forward(model: Any, name: str, inputs: Inputs, a: Tensor) -> Tensor:
 
 def judged(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, task: Task) -> Any:
     """Return an epoch's figures as the training loop does."""
-    return judge(number, float(loss.detach()), noisy.detach(), clean.detach(), task.objective)
+    return epoch_figures(number, float(loss.detach()), noisy.detach(), clean.detach(), task.objective)
 
 
 def timed(train: Callable[..., tuple[Tensor, Tensor]], *given: Any) -> tuple[float, float, tuple[Tensor, Tensor]]:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import tests.pretended  # noqa: F401  (kernels are run by the interpreter)
-from graphveil.training.clip_loop import clip, fits, measure, squared
-from graphveil.training.clip_tensor import WholeRows, clipped, products
+from graphveil.training.clip_loop import clip, fits, measure_grids, squared_length
+from graphveil.training.clip_tensor import WholeRows, clip_deltas, products
 from graphveil.training.clipped_sum import GradientGrid, _outer_sums
 from graphveil.training.outer_loop import multiply, pack
 
@@ -32,7 +32,7 @@ def rows(width: int, seed: int) -> Tensor:
 @pytest.mark.parametrize("bias", [True, False])
 def test_grids_are_those_of_the_loops(bias: bool) -> None:
     inputs = rows(13, 1)
-    grids = measure(inputs.numpy(), bias)
+    grids = measure_grids(inputs.numpy(), bias)
     assert np.isinf(grids[2]).nonzero()[0].tolist() == [16, 17, 18]
     measured = WholeRows.of(inputs, bias)
     sound = np.isfinite(grids[2])
@@ -62,7 +62,7 @@ def seen_rows(chosen: Tensor) -> list[WholeRows]:
 def test_gradients_are_those_of_the_loops() -> None:
     """Lengths are added up in another order: in these rows no last bit of theirs decides."""
     deltas, inputs, dither = layers()
-    gradients = clipped(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
+    gradients = clip_deltas(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
     expected, starts = deltas.numpy().copy(), np.cumsum([0, *WIDTHS])
     scale, squares = (np.stack([getattr(rows, name).numpy() for rows in inputs]) for name in ("scale", "squares"))
     units = np.stack([rows.whole[:, -1].numpy() for rows in inputs])
@@ -78,16 +78,16 @@ def test_what_dither_would_lengthen_past_the_cap_is_cut_off() -> None:
     """Short inputs with dither of nearly a step in every coordinate: rounded down, the gradient fits."""
     inputs = WholeRows.of(torch.ones(1, 1), False)
     delta = torch.full((1, 50), GRID.clip / math.sqrt(50))
-    moved = clipped(delta, [50], [inputs], torch.full((1, 50), 65535, dtype=torch.int32), GRID.step, GRID.cap)
+    moved = clip_deltas(delta, [50], [inputs], torch.full((1, 50), 65535, dtype=torch.int32), GRID.step, GRID.cap)
     assert set(moved.flatten().tolist()) == {4.0}
     assert 50 * 5.0**2 * float(inputs.squares[0]) > GRID.cap**2
 
 
 def test_a_sample_is_the_same_whoever_stands_beside_it_and_sums_are_exact() -> None:
     deltas, inputs, dither = layers()
-    whole = clipped(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
+    whole = clip_deltas(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
     chosen = torch.randperm(40, generator=torch.Generator().manual_seed(4))[:17]
-    some = clipped(deltas[chosen], WIDTHS, seen_rows(chosen), dither[chosen], GRID.step, GRID.cap)
+    some = clip_deltas(deltas[chosen], WIDTHS, seen_rows(chosen), dither[chosen], GRID.step, GRID.cap)
     assert torch.equal(some, whole[chosen])
     # 4,000 samples of nearly 2^13 steps each: float32 would round their sum.
     seen = [WholeRows.of(torch.ones(1, 1), True).rows(torch.zeros(4000, dtype=torch.int64))]
@@ -109,7 +109,7 @@ ROWS = np.concatenate(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    scale, unit, squares = measure(ROWS, bias)
+    scale, unit, squares = measure_grids(ROWS, bias)
     assert set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
     assert np.array_equal(unit, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
@@ -181,4 +181,4 @@ def test_short_gradients_are_rounded_by_their_dither_and_long_ones_to_the_cap(di
 @pytest.mark.parametrize("width", [0, 1, 3, 4, 7, 64, 135])
 def test_four_sums_side_by_side_are_one(width: int) -> None:
     row = GENERATOR.integers(-4096, 4096, width).astype(np.float32)
-    assert squared(row) == sum(int(value) ** 2 for value in row)
+    assert squared_length(row) == sum(int(value) ** 2 for value in row)

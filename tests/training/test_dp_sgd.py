@@ -185,9 +185,9 @@ def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_o
     for left, right in zip(descent.captured(torch.arange(5, 390)), usual, strict=True):
         assert torch.allclose(left.deltas, right.deltas, atol=1e-6)
     for batch in (torch.arange(400), torch.tensor([399, 7, 103, 199]), torch.tensor([3])):
-        seen = torch.cat([own for _, own in dp_sgd.by_slot(batch)])
+        seen = torch.cat([own for _, own in dp_sgd.batches_by_slot(batch)])
         assert sorted(seen.tolist()) == list(range(len(batch)))
-        for rows, own in dp_sgd.by_slot(batch):
+        for rows, own in dp_sgd.batches_by_slot(batch):
             assert torch.equal(rows[batch[own] % MULTIPLES[-1]], batch[own])
 
 

@@ -135,9 +135,9 @@ def test_one_edge_moves_all_rows_together_by_no_more_than_is_said(restart: float
         for pair in itertools.combinations(range(FEW), 2):
             after = convex.convolved(few_rows(pairs ^ {pair}), x)
             worst = max(worst, float((before - after).norm(dim=1).sum()))
-    assert worst <= convex.moved * (1 + 1e-9)
+    assert worst <= convex.displacement * (1 + 1e-9)
     if depth == 1:
-        assert worst > 0.99 * convex.moved
+        assert worst > 0.99 * convex.displacement
 
 
 @pytest.mark.slow  # seconds
@@ -148,7 +148,7 @@ def test_minima_lie_no_further_apart_than_is_charged(penalty: float) -> None:
     classes, worst = torch.arange(FEW) % 3, 0.0
     for pairs, x in itertools.product(graphs()[:4], messages()):
         minimum = convex.minimum(convex.convolved(few_rows(pairs), x), classes)
-        assert float(minimum.norm()) <= convex.longest
+        assert float(minimum.norm()) <= convex.weight_bound
         for pair in list(itertools.combinations(range(FEW), 2))[::3]:
             two = convex.minimum(convex.convolved(few_rows(pairs ^ {pair}), x), classes)
             worst = max(worst, float((minimum - two).norm()))
@@ -161,10 +161,10 @@ def test_the_minimum_is_one_and_without_a_walk_no_edge_matters() -> None:
     weights = convex.minimum(z, classes).requires_grad_()
     loss = torch.nn.functional.cross_entropy(z @ weights, classes) + 0.05 * weights.square().sum()
     loss.backward()  # type: ignore[no-untyped-call]
-    assert weights.grad is not None and float(weights.grad.norm()) <= 1e-3 * convex.pull
+    assert weights.grad is not None and float(weights.grad.norm()) <= 1e-3 * convex.gradient_change
     convex = ConvolvedRegression(**{**PUBLIC, "restart": 1.0})
     x = messages()[3]
-    assert convex.moved == 0.0
+    assert convex.displacement == 0.0
     assert torch.equal(convex.convolved(few_rows(set()), x), convex.convolved(few_rows(graphs()[3]), x))
 
 

@@ -1,6 +1,6 @@
-"""The four verbs that block-wise work is written in, blocks of rows by the shape of the data alone, and arrays on disk.
+"""The four verbs of block-wise work, blocks of rows that depend on the shape of the data alone, and arrays on disk.
 
-Those are read and written through the page cache: larger than memory, and shared without a copy.
+Arrays on disk are read and written through the page cache: they may exceed memory, and are shared without a copy.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 
-#: What every block may read: an array, one on disk, or None where there is none.
+#: What every block may read: an array in memory or on disk, or None.
 Shared: TypeAlias = "npt.NDArray[Any] | Mapped | None"
 Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Where blocks of rows are worked on: one trust domain, whose workers may all read what is put. A task is a
+    """Where blocks of rows are processed: one trust domain, all of whose workers may read what is put. A task is a
     function that can be pickled, called as `task(block, *own, *shared)`; it gives the same result wherever and however
-    often it runs. The block of a lost worker is done again, with the same noise key.
+    often it runs. The block of a lost worker runs again with the same noise key.
     """
 
     def put(self, *arrays: Shared) -> tuple[Any, ...]:
-        """Hand over arrays once, for all blocks of all tasks; give back what `map_blocks` takes for each of them."""
-        ...
+        """Hand over arrays once, for all blocks of all tasks; return what `map_blocks` takes for each of them."""
 
     def map_blocks(
         self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
@@ -39,9 +38,8 @@ class Engine(Protocol):
 
         Args:
             task: called as `task(block, own part, *shared arrays)`, without the part where there are none.
-            own: one part for each block, such as its key of noise, asked for in the order of the blocks.
+            own: one part for each block, such as its key of noise, taken in the order of the blocks.
         """
-        ...
 
     def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
         """Return the results added up; `add` has to be exact, as no order is promised."""
@@ -56,8 +54,8 @@ class Engine(Protocol):
 
 #: Values of a block: a megabyte in float32, which stays in a core's cache from the sums until their noise is added.
 VALUES: Final = 1 << 18
-#: The least rows of a block: with fewer, handing over would cost more than the work.
-_FEWEST: Final = 64
+#: The fewest rows of a block: with fewer, handing it over would cost more than the work.
+_FEWEST_ROWS: Final = 64
 
 
 class Block(NamedTuple):
@@ -88,7 +86,7 @@ class Blocks:
     @staticmethod
     def of(rows: int, columns: int) -> Blocks:
         """Return the blocks of an array [rows, columns]: about `VALUES` values each."""
-        return Blocks(rows, max(_FEWEST, VALUES // max(1, columns)))
+        return Blocks(rows, max(_FEWEST_ROWS, VALUES // max(1, columns)))
 
     def __len__(self) -> int:
         return -(-self.rows // self.size)
@@ -123,7 +121,7 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
         InputError: the file is there.
     """
     try:
-        # Made with its mode: what passes through may be private, and a later change of mode would leave a gap.
+        # Created with its mode: the data may be private, and a later change of mode would leave a gap.
         path.touch(mode=0o600, exist_ok=False)
     except FileExistsError as error:
         raise InputError("the file is there already", where=str(path), allowed="a new file") from error
@@ -131,19 +129,20 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
 
 
 def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a new working array where another one lies: in memory, or in a file without a name.
+    """Return a new working array in memory or, if `array` is on disk, in an unnamed file beside it.
 
     Args:
-        array: the other one.
-        kind: of its entries, which have no values yet.
+        array: an array in memory or on disk.
+        shape: of the new array.
+        kind: the type of its entries, which are not initialized.
     """
-    place = getattr(array, "filename", None)
-    if place is None or 0 in shape:
+    filename = getattr(array, "filename", None)
+    if filename is None or 0 in shape:
         return np.empty(shape, kind)
-    # Without a name nobody else opens it, and it ends with its last reader.
-    with tempfile.TemporaryFile(dir=Path(place).parent) as file:
+    # Without a name nobody else can open it, and it disappears with its last reader.
+    with tempfile.TemporaryFile(dir=Path(filename).parent) as file:
         return np.memmap(file, kind, "w+", shape=shape)
 
 
-def opened(array: npt.NDArray[Any] | Mapped | None) -> npt.NDArray[Any] | None:
+def open_shared(array: npt.NDArray[Any] | Mapped | None) -> npt.NDArray[Any] | None:
     return array.open() if isinstance(array, Mapped) else array

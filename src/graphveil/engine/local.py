@@ -1,4 +1,4 @@
-"""Blocks on this machine, in threads: the default, without any further library."""
+"""Blocks on this machine, in threads: the default, which needs no other library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from graphveil.engine.contract import Blocks, Engine, Shared, opened
+from graphveil.engine.contract import Blocks, Engine, Shared, open_shared
 from graphveil.runtime.checks import require_whole
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalEngine(Engine):
-    """An `Engine` of threads, at least one, each for a block; arrays are shared as they are.
+    """An `Engine` of threads, each of which processes a block at a time; arrays are shared without a copy.
 
     Raises:
-        InputError: no worker at all.
+        InputError: fewer than one worker.
 
     >>> import numpy as np
     >>> from graphveil.engine import Blocks, LocalEngine
@@ -39,39 +39,39 @@ class LocalEngine(Engine):
         require_whole(1, workers=self.workers)
 
     def put(self, *arrays: Shared) -> tuple[Shared, ...]:
-        return tuple(opened(array) for array in arrays)
+        return tuple(open_shared(array) for array in arrays)
 
     def map_blocks(
         self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
     ) -> Iterator[Result]:
-        """As :meth:`Engine.map_blocks`; no more than two blocks a worker are under way or waiting to be fetched."""
-        calls = arguments(blocks, shared, own)
+        """As :meth:`Engine.map_blocks`; at most two blocks a worker are running or waiting to be fetched."""
+        calls = calls_of(blocks, shared, own)
         if self.workers == 1:
             for call in calls:
                 yield task(*call)
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        # The caller is a worker too: else it would be woken up for each block, and the others would wait for it.
+        # The caller is a worker too: otherwise it would wake up for each block, and the threads would wait for it.
         with ThreadPoolExecutor(self.workers - 1) as pool:
             waiting: deque[Future[Result]] = deque()
             try:
                 for call in calls:
-                    # Bounded: results of a quick task would otherwise pile up before a slow reader.
+                    # Bounded: otherwise the results of a quick task would pile up before a slow reader.
                     if len(waiting) == 2 * self.workers:
                         yield waiting.popleft().result()
                     if sum(not block.done() for block in waiting) < 2 * (self.workers - 1):
                         waiting.append(pool.submit(task, *call))
                     else:
-                        waiting.append(_done(task(*call)))
+                        waiting.append(_finished(task(*call)))
                 while waiting:
                     yield waiting.popleft().result()
             finally:
-                # An interrupted reader waits for the blocks under way, and for no others.
+                # An interrupted reader waits only for the blocks that are running.
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _done(result: Result) -> Future[Result]:
+def _finished(result: Result) -> Future[Result]:
     from concurrent.futures import Future
 
     done: Future[Result] = Future()
@@ -83,6 +83,6 @@ def _done(result: Result) -> Future[Result]:
 LOCAL: Final = LocalEngine()
 
 
-def arguments(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
+def calls_of(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
     parts: Iterable[tuple[Any, ...]] = repeat(()) if own is None else ((part,) for part in own)
     return ((block, *part, *shared) for block, part in zip(blocks, parts, strict=False))

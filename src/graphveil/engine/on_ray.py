@@ -1,7 +1,7 @@
 """Blocks on a Ray cluster, for graphs larger than one machine: an adapter, with Ray's own sharing and retries.
 
 A Ray cluster is one trust domain: each of its workers can read every array that is put, and objects may be spilled to
-the disks of its machines. It is never stretched over several parties. Ray of 2.55 and later, `pip install
+the disks of its machines. A cluster must never span several parties. Ray of 2.55 and later, `pip install
 'graphveil[ray]'`.
 """
 
@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from graphveil.engine.contract import Blocks, Engine, Mapped, Shared, opened
-from graphveil.engine.local import arguments
+from graphveil.engine.contract import Blocks, Engine, Mapped, Shared, open_shared
+from graphveil.engine.local import calls_of
 from graphveil.errors import InputError
 from graphveil.runtime.extras import require_packages
 
 Result = TypeVar("Result")
 
-# Blocks requested at once per worker.
-_AHEAD: Final = 2
+# How many blocks are submitted ahead for each worker.
+_BLOCKS_PER_WORKER: Final = 2
 
 
 class RayEngine(Engine):
@@ -29,11 +29,11 @@ class RayEngine(Engine):
 
     Args:
         address: of a running cluster ("auto", "ray://host:port", "host:port"); None starts one on this machine.
-        workers: processors of a cluster that is started here; blocks asked for at once are twice as many.
+        workers: processors of a cluster that is started here; twice as many blocks are submitted at once.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        InputError: no cluster answers there with our token, or Ray was loaded before without asking for one.
+        InputError: no cluster there accepts our token, or Ray was loaded before without token authentication.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -42,7 +42,7 @@ class RayEngine(Engine):
             raise InputError(
                 "Ray was loaded without its token", where="--engine ray", remedy="set RAY_AUTH_MODE=token before it is"
             )
-        # Before Ray is loaded, which reads them once: without a token all who reach a port run code as this user.
+        # Before Ray is loaded, which reads them once: without a token whoever reaches a port can run code as this user.
         os.environ.update(RAY_AUTH_MODE="token", RAY_USAGE_STATS_ENABLED="0")
         import ray
 
@@ -61,19 +61,19 @@ class RayEngine(Engine):
     def map_blocks(
         self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
     ) -> Iterator[Result]:
-        """As :meth:`Engine.map_blocks`; the blocks of a worker that is lost are done again by another."""
-        # Stored once and not sent with each block, as a task may hold tables.
+        """As :meth:`Engine.map_blocks`; the blocks of a lost worker run again on another."""
+        # Stored once and not sent with each block, since a task may hold tables.
         stored, waiting = self._ray.put(task), deque()  # type: ignore[var-annotated]
-        for call in arguments(blocks, shared, own):
-            if len(waiting) == _AHEAD * self.workers:
+        for call in calls_of(blocks, shared, own):
+            if len(waiting) == _BLOCKS_PER_WORKER * self.workers:
                 yield self._ray.get(waiting.popleft())
             waiting.append(self._run.remote(stored, *call))
         while waiting:
             yield self._ray.get(waiting.popleft())
 
     def close(self) -> None:
-        """Leave the cluster that was joined, and stop it where it was started here."""
-        # Whoever was in a cluster before still works in it.
+        """Leave a cluster that this engine joined, and stop it if it was started here."""
+        # A connection that existed before is still in use.
         if self._joined:
             self._ray.shutdown()
 
@@ -84,7 +84,7 @@ def require_ray() -> None:
 
 
 def _run(task: Callable[..., Result], *call: Any) -> Result:
-    return task(*(opened(part) if isinstance(part, Mapped) else part for part in call))
+    return task(*(open_shared(part) if isinstance(part, Mapped) else part for part in call))
 
 
 def _start(ray: Any, address: str | None, workers: int | None) -> None:

@@ -20,7 +20,7 @@ from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import with_edges
 from graphveil.runtime.checks import require_number
 from graphveil.runtime.late import polars, torch
-from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
+from graphveil.runtime.sorted_arrays import contains, distinct, packed, swapped
 
 # Rows of a block: whole row groups of a parquet file.
 _STEP: Final = 1 << 20
@@ -80,7 +80,7 @@ def public_columns(
         directed: whether an edge is listed in one direction only.
     """
     public_words = _words(ends, public, directed=directed)
-    public_words = distinct(public_words if directed else np.concatenate([public_words, turned(public_words)]))
+    public_words = distinct(public_words if directed else np.concatenate([public_words, swapped(public_words)]))
     is_public = np.empty(edge_index.shape[1], np.bool_)
     # `edge_index` ascends too, so that each block is looked up in order and nothing is sorted again.
     for block in Blocks(len(is_public), _STEP):

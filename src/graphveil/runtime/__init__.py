@@ -1,1 +1,1 @@
-"""What the running program is made of: late imports, exported names, compiled loops, progress."""
+"""What all rooms use: checks of parameters, late imports, compiled loops, sorted arrays, progress, words."""

@@ -1,4 +1,4 @@
-"""What a parameter may be; a refusal names it: `dropout is 1.0; allowed: a number in [0, 1)`.
+"""Checks of parameters; a refusal names the parameter: `dropout is 1.0; allowed: a number in [0, 1)`.
 
 Parameters are passed by the names that users know. NaN lies in no interval, and True, an int to Python, is no number.
 """
@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from graphveil.errors import InputError
 from graphveil.runtime.words import nearest
 
-#: What a value of a type is called in a refusal.
+#: The name of each type in refusals.
 KINDS: Final = {
     bool: "true or false",
     int: "a whole number",
@@ -38,7 +38,7 @@ def require_number(interval: str, where: str | None = None, advice: str = "", /,
 
     Args:
         interval: as mathematics writes it, "(0, 1]" or "[0, inf)".
-        advice: how to choose one, said after what is allowed.
+        advice: how to choose a value, printed after what is allowed.
 
     >>> require_number("(0, 1]", share=0.0)
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ def require_number(interval: str, where: str | None = None, advice: str = "", /,
             least = f"{'above' if interval[0] == '(' else 'of at least'} {low:g}"
             above = f"a number {least}, or inf" if interval[-1] == "]" else f"a finite number {least}"
             allowed = above if high == math.inf else f"a number in {interval}"
-            raise InputError(f"{name} is {written(value)}", where=where, allowed=allowed + advice)
+            raise InputError(f"{name} is {value_text(value)}", where=where, allowed=allowed + advice)
 
 
 def require_whole(low: int, high: int | None = None, where: str | None = None, /, **named: object) -> None:
@@ -59,17 +59,17 @@ def require_whole(low: int, high: int | None = None, where: str | None = None, /
     for name, value in named.items():
         if not is_whole(value) or value < low or (high is not None and value > high):
             allowed = f"of at least {low}" if high is None else f"in {low}..{high}"
-            raise InputError(f"{name} is {written(value)}", where=where, allowed=f"a whole number {allowed}")
+            raise InputError(f"{name} is {value_text(value)}", where=where, allowed=f"a whole number {allowed}")
 
 
 def as_path(value: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return a path as one; InputError for what is neither a text nor a path.
+    """Return a text or path as a Path; InputError for anything else.
 
     Args:
         name: of the parameter.
     """
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"{name} is {written(value)}", allowed="a text or a path")
+        raise InputError(f"{name} is {value_text(value)}", allowed="a text or a path")
     return Path(value)
 
 
@@ -82,7 +82,7 @@ def require_trained(nodes: int) -> None:
 def require_choice(allowed: Collection[str], where: str | None = None, /, **named: object) -> None:
     """Raise InputError for what is none of the texts allowed."""
     for name, value in named.items():
-        # Of a list or a table the question alone would be an error: they cannot be hashed.
+        # Lists and tables cannot be hashed, so that looking one up would raise another error.
         if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} is {value!r}", where=where, allowed=", ".join(allowed))
 
@@ -101,8 +101,8 @@ def require_known(
             raise refusal(what, where=where, allowed=", ".join(allowed), remedy=nearest(key, allowed))
 
 
-def written(value: object) -> str:
-    """A value in the words of a refusal."""
+def value_text(value: object) -> str:
+    """A value as refusals print it."""
     try:
         return repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits

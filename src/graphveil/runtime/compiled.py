@@ -1,7 +1,7 @@
-"""The one place that names the compiler of loops that numpy cannot express.
+"""The compiler of loops that numpy cannot express; no other module names it.
 
-Modules of compiled loops import this one, and are imported by the functions that run them and nowhere else, so that
-importing a room stays light.
+Modules of compiled loops import this module, and only functions that run these loops import them, so that importing a
+room stays fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-#: Whether vectors are of 64 bytes, and 32 of them registers; else mostly of 32 bytes, and 16.
+#: Whether the processor has 32 vector registers of 64 bytes; otherwise mostly 16 of 32 bytes.
 LONG_VECTORS: Final = "+avx512f" in get_host_cpu_features().split(",")
 
 
@@ -33,7 +33,7 @@ def compiled(loop: Loop) -> Loop:
     The cache lies beside the source or else in the user's cache folder; without either, or where what lies there is
     damaged or the disk takes nothing, each process compiles anew.
     """
-    # No fastmath: it reorders sums, by machine. Without the interpreter's lock, since blocks run in threads.
+    # No fastmath, which reorders sums by machine. Without the interpreter's lock, since blocks run in threads.
     dispatcher = njit(nogil=True)(loop)
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(loop)
@@ -41,7 +41,7 @@ def compiled(loop: Loop) -> Loop:
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """A cache whose faults cost the time to compile, and nothing else: numba raises what the disk or a file says."""
+    """A cache whose errors cost only the time to compile; numba would raise errors of the disk or of a damaged file."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -56,8 +56,8 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-def _fetch(builder: cgutils.ir.IRBuilder, pointer: Any) -> None:
-    """Write that a line of the cache will be read soon: to be kept in all caches, as data."""
+def _write_prefetch(builder: cgutils.ir.IRBuilder, pointer: Any) -> None:
+    """Write the prefetch of a cache line for reading, as data, into all caches."""
     ir = cgutils.ir
     number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
     call = cgutils.get_or_insert_function(
@@ -66,24 +66,24 @@ def _fetch(builder: cgutils.ir.IRBuilder, pointer: Any) -> None:
     builder.call(call, [builder.bitcast(pointer, byte), number(0), number(3), number(1)])
 
 
-def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Signature, Callable[..., object]]:
+def _prefetch(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Signature, Callable[..., object]]:
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
         value = context.make_array(array)(context, builder, arguments[0])
-        _fetch(builder, cgutils.get_item_pointer(context, builder, array, value, arguments[1:]))
+        _write_prefetch(builder, cgutils.get_item_pointer(context, builder, array, value, arguments[1:]))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), write
 
 
-#: prefetch(array, row, column), in a compiled loop: ask for an entry that will be read soon, and wait for nothing.
-prefetch = intrinsic(_fetched)
+#: prefetch(array, row, column), in a compiled loop: prefetch an entry that will be read soon, without waiting.
+prefetch = intrinsic(_prefetch)
 
 _LINE: Final = 64
 
 
-def _weighted(
+def _weighted_sum(
     _: BaseContext,
     columns: Array,
     weights: Array,
@@ -98,7 +98,7 @@ def _weighted(
 ) -> tuple[Signature, Callable[..., object]] | None:
     kinds = columns, weights, x, sums
     weighted, whole = not isinstance(weights, types.NoneType), x.dtype == types.int16
-    # Entries of another size, or apart from each other, would be read as what they are not: refused when compiled.
+    # Entries of another size or layout would be misread: refused at compile time.
     floats = [sums.dtype, *([weights.dtype] if weighted else []), *([] if whole else [x.dtype])]
     if set(floats) != {types.float32} or {x.layout, sums.layout} != {"C"} or not (weighted or whole):
         return None
@@ -129,7 +129,7 @@ def _weighted(
             soon = builder.add(j, ahead)
             soon = sender(builder.select(builder.icmp_signed("<", soon, last), soon, last))
             for place in range(0, wide, _LINE // size):
-                _fetch(builder, entry(2, soon, builder.add(column, number(place))))
+                _write_prefetch(builder, entry(2, soon, builder.add(column, number(place))))
 
         def added(total: Any, j: Type) -> Any:
             sent = builder.load(builder.bitcast(entry(2, sender(j), column), stored.as_pointer()), align=size)
@@ -144,7 +144,7 @@ def _weighted(
         )
         nothing, all_first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), wide), None)
         last = builder.sub(arrays[0].nitems, number(1))
-        # Nothing else can point at it, so the compiler keeps it in registers.
+        # Nothing else can point to it, so the compiler keeps it in registers.
         total = cgutils.alloca_once_value(builder, ir.Constant(summand, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
             with builder.if_then(builder.icmp_signed("!=", ahead, number(0))):
@@ -162,10 +162,10 @@ def _weighted(
 #: float32 without gaps, in the order of the entries, by fused multiply-adds. Rows are asked for `ahead` entries before
 #: they are read; 0: never. `lanes` is written out: a power of 2. With x of int16 sums are exact where none exceeds 2^24
 #: on its way, and weights, whole numbers too, may be None: 1 each.
-weighted_sum = intrinsic(prefer_literal=True)(_weighted)
+weighted_sum = intrinsic(prefer_literal=True)(_weighted_sum)
 
 
-def _squared(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signature, Callable[..., object]] | None:
+def _squared_sum(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signature, Callable[..., object]] | None:
     if rows.dtype != types.float32 or rows.layout != "C" or not isinstance(lanes, types.IntegerLiteral):
         return None
     wide = lanes.literal_value
@@ -194,10 +194,10 @@ def _squared(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signa
 
 #: squared_sum(rows, row, lanes), in a compiled loop: the sum of the squares of a row of so many float32, in float64 and
 #: added up by halves. `lanes`, how many columns there are, is written out: a power of 2.
-squared_sum = intrinsic(prefer_literal=True)(_squared)
+squared_sum = intrinsic(prefer_literal=True)(_squared_sum)
 
 
-def _looked_up(
+def _add_looked_up(
     _: BaseContext,
     words: Array,
     table: Array,
@@ -233,7 +233,7 @@ def _looked_up(
 
         strips: Any = ir.Constant(ir.VectorType(ir.IntType(16), wide), ir.Undefined)
         for lane in range(wide):
-            # Read once more, one by one: taken out of a register, a word is slower to come by.
+            # Read again, one by one: extracting words from a vector register is slower.
             word = builder.zext(builder.load(entry(0, builder.add(first, index(lane)))), index)
             strips = builder.insert_element(strips, builder.load(entry(1, builder.lshr(word, after))), whole(lane))
         drawn = builder.load(builder.bitcast(entry(0, first), cell.as_pointer()), align=4)
@@ -260,10 +260,10 @@ def _looked_up(
 #: its word behind the entry, and whose others are what `table`, int16, has for the entry: the word's bits from `after`
 #: on. Gives back one bit for each, the lowest for the first: set where the entry is `decided` or more, and 0 was added.
 #: `lanes` is written out: a power of 2.
-add_looked_up = intrinsic(prefer_literal=True)(_looked_up)
+add_looked_up = intrinsic(prefer_literal=True)(_add_looked_up)
 
 
-def _lowest(_: BaseContext, number: Type) -> tuple[Signature, Callable[..., object]]:
+def _lowest_bit(_: BaseContext, number: Type) -> tuple[Signature, Callable[..., object]]:
     def write(_: BaseContext, builder: cgutils.ir.IRBuilder, __: Signature, arguments: list[Type]) -> object:
         return builder.cttz(arguments[0], cgutils.ir.IntType(1)(1))
 
@@ -271,10 +271,10 @@ def _lowest(_: BaseContext, number: Type) -> tuple[Signature, Callable[..., obje
 
 
 #: lowest_bit(number), in a compiled loop: which bit of a whole number other than 0 is its lowest that is set.
-lowest_bit = intrinsic(_lowest)
+lowest_bit = intrinsic(_lowest_bit)
 
 
-def _paired(
+def _add_pairs(
     _: BaseContext,
     left: Array,
     right: Array,
@@ -311,7 +311,7 @@ def _paired(
         def apart(pairs: Any) -> Any:
             return builder.sext(builder.bitcast(pairs, halves), products)
 
-        # Nothing else can point at them, so the compiler keeps them in registers.
+        # Nothing else can point to them, so the compiler keeps them in registers.
         totals = [cgutils.alloca_once_value(builder, ir.Constant(sums, None)) for _ in range(high)]
         pairs = builder.extract_value(arrays[0].shape, 0)
         with cgutils.for_range_slice(builder, number(0), pairs, number(1), intp=number) as (pair, _):
@@ -320,7 +320,7 @@ def _paired(
                 theirs = builder.load(entry(0, pair, builder.add(row, number(place))))
                 theirs = builder.insert_element(ir.Constant(sums, ir.Undefined), theirs, whole(0))
                 theirs = builder.shuffle_vector(theirs, theirs, ir.Constant(sums, None))
-                # Compilers know this as one instruction: products of 16 bits, each two added up.
+                # Compilers emit one instruction for this: 16-bit products, added in pairs.
                 both = builder.mul(ours, apart(theirs))
                 both = builder.add(*(builder.shuffle_vector(both, both, half) for half in (first, second)))
                 builder.store(builder.add(builder.load(total), both), total)
@@ -338,4 +338,4 @@ def _paired(
 #: and of `right` from `column` on give, both int32 [pairs, ...] of two whole numbers of 16 bits each: the sum over all
 #: pairs and both of their numbers of left times right, which must stay below 2^31. `rows` and `lanes` are written out,
 #: `lanes` a power of 2.
-add_pairs = intrinsic(prefer_literal=True)(_paired)
+add_pairs = intrinsic(prefer_literal=True)(_add_pairs)

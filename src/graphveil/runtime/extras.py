@@ -1,4 +1,4 @@
-"""Packages that come with an extra of graphveil, and need not be there."""
+"""Packages of the extras of graphveil, which may be absent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from graphveil.errors import MissingExtraError
 
 
 def require_packages(extra: str, *packages: str, where: str) -> None:
-    """Refuse to go on without some packages; they are looked for and not loaded, which takes seconds.
+    """Refuse to go on where packages are missing; they are not loaded, which would take seconds.
 
     Args:
         where: what needs them, in the message.
 
     Raises:
-        MissingExtraError: the first that is not installed.
+        MissingExtraError: a package is not installed; names the first.
     """
     for package in packages:
         if find_spec(package) is None:

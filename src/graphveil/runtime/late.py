@@ -1,4 +1,4 @@
-"""What loads when it is first used: names of a room (PEP 562), and libraries that most plans and settings do not need.
+"""What loads on first use: names of a room (PEP 562), and libraries that most plans and settings do not need.
 
     from graphveil.runtime.late import Tensor, polars, special, torch
 
@@ -24,12 +24,11 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
     Args:
         room: the room's own `__name__`.
         homes: each public name and the module of the room that defines it. Where the module's name ends with the public
-            name, the name is that module. No other module may be called like a public name: once loaded, it would
-            replace that name.
+            name, the name is that module. No other module may have a public name: once loaded, it would replace it.
     """
 
     def load(name: str) -> object:
-        # AttributeError, which `hasattr` and `from ... import` expect; any other error would end them.
+        # AttributeError, which `hasattr` and `from ... import` expect; they would not catch another error.
         if name not in homes:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module = import_module(f"{room}.{homes[name]}")
@@ -41,7 +40,7 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
 
 
 def late_names(room: str, file: str) -> dict[str, str]:
-    """Return each name that a room imports for type checkers alone, and its module: what loads late is said once.
+    """Return each name that a room imports for type checkers alone, and its module: late names are listed only there.
 
     Args:
         room, file: the room's own `__name__` and `__file__`.
@@ -56,7 +55,7 @@ class LateModule:
     """A module, of this full name, that is imported when an attribute of it is first asked for.
 
     Args:
-        later: modules that it imports and few calls need; they load when something of them is used.
+        later: modules that it imports but few calls need; they load when something in them is used.
     """
 
     __slots__ = ("__dict__", "_later", "_name")
@@ -65,8 +64,8 @@ class LateModule:
         self._name, self._later = name, later
 
     def __getattr__(self, attribute: str) -> object:
-        # Asked for once: from then on its names are this object's own. The import system waits for a thread that is
-        # still loading it.
+        # Runs once: from then on this object has the names of the module. The import system waits for a thread that
+        # is still loading it.
         library = _imported(self._name, self._later)
         self.__dict__ = library.__dict__
         return getattr(library, attribute)
@@ -79,7 +78,7 @@ def _imported(name: str, later: tuple[str, ...]) -> ModuleType:
     except (AttributeError, TypeError):
         if not later:
             raise
-        # Another version does more with them while it loads than to take names: all of it, anew, with the modules.
+        # Another version uses these modules while it loads: it is imported again, with the real modules.
         for loaded in [loaded for loaded in sys.modules if f"{loaded}.".startswith(f"{name}.")]:
             del sys.modules[loaded]
         return import_module(name)
@@ -107,7 +106,7 @@ class _StandIn(ModuleType):
 
 @contextmanager
 def _stood_in(names: Sequence[str]) -> Iterator[None]:
-    """Let an import inside the block bind stand-ins for modules that are not loaded yet; afterwards they are absent."""
+    """Let an import inside the block bind stand-ins for modules that are not loaded yet; removes them afterwards."""
     absent = [name for name in names if name not in sys.modules]
     sys.modules.update({name: _StandIn(name) for name in absent})
     try:
@@ -127,7 +126,7 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
     from torch import nn as nn
 else:
-    # Its products of two laws and a few mechanisms are all that use these, which take longer to load than an account.
+    # Few of its functions use these two, which take longer to load than most accounting takes.
     dp_accounting = LateModule("dp_accounting", later=("scipy.signal", "scipy.stats"))
     polars = LateModule("polars")
     sparse = LateModule("scipy.sparse")
@@ -139,7 +138,7 @@ else:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence deprecation notices inside PyG and SciPy, and what torch says of CSR and of arrays that are only read."""
+    """Silence deprecation notices inside PyG and SciPy, and warnings of torch about CSR and read-only arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)

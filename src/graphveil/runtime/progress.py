@@ -1,4 +1,4 @@
-"""How far a computation is: the one event that every loop reports, and the callback that receives it.
+"""The progress of a computation: the event that every loop reports, and the callback that receives it.
 
 A loop knows how many steps are done; its caller adds what the loop is for and what it has spent (`Progress.named`).
 """

@@ -1,6 +1,7 @@
 """Whole numbers in ascending order, which stand for sets of edges: how every room sorts and searches them.
 
-Both functions sort: a hash table of 10^7 numbers, or a search for them in no order, waits for memory at each.
+`distinct` and `contains` sort: a hash table of 10^7 numbers, or a search for them in random order, would wait for
+memory at each number.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ Whole = TypeVar("Whole", bound=np.integer[Any])
 
 
 def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
-    """Return the distinct ones of whole numbers [m], ascending, in a new array.
+    """Return the distinct values of whole numbers [m], ascending, in a new array.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
     """
-    # No stable sort, as equal numbers cannot be told apart: the default one is several times quicker.
+    # Not a stable sort, since equal numbers are interchangeable: the default is several times quicker.
     ordered = np.sort(numbers)
     repeated = ordered[1:] == ordered[:-1]
     return ordered[np.concatenate([[True], ~repeated])] if repeated.any() else ordered
 
 
 def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return pairs as one word each, which sorts as they do and is taken apart without a division.
+    """Return pairs as one word each, which sort like the pairs and are unpacked without a division.
 
     Args:
         first, second: whole numbers [m] from 0 to 2^32 - 1; the second is the lower half of a word.
@@ -47,7 +48,7 @@ def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.
     return words
 
 
-def turned(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def swapped(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the same pairs, the other way round."""
     return (words << HALF) | (words >> HALF)
 

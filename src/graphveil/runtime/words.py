@@ -1,4 +1,4 @@
-"""Numbers of things, and names that were meant, in the words of notes, screens and refusals."""
+"""Counts with their nouns, and suggestions for mistyped names, as notes, screens and refusals print them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def count_of(count: int, noun: str) -> str:
-    """A count with its noun, which says by itself whether there are several.
+    """A count with its noun in the singular or plural.
 
     Args:
         noun: in the singular, adjectives before it.

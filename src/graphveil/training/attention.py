@@ -1,4 +1,4 @@
-"""Private gradient descent on targets, each with all of its incoming edges: of attention, and of one row for each node.
+"""Private gradient descent on targets with all their incoming edges: for attention, and for one row a node.
 
     g_t = step * ( sum_{v in batch} clip(g_v) + Z ) / expected batch,   Z = round(N(0, (multiplier cap)^2))
     rows    z_t = H relu( sum_{v in N(t)} w_v ),       W [n, k] trained, H [c, k] fixed      (`TopologyDescent`)
@@ -6,7 +6,7 @@
 g_v is the gradient of the loss of target v, see `models.networks.attention`.  What may change is an edge: one entry of
 A changes g_v of its target into another vector of length at most the clipping norm, so the sum moves by up to twice
 that norm; an undirected edge does it to both ends.  Targets, labels and rows are public, and a batch has a target with
-probability `rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step never leave it and
+probability `rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step are not released and
 cost nothing.  The gradient by W is the outer product of the target's row of A and one delta, the same in the row of
 each neighbour: its length is sqrt(degree) |delta|, which is clipped.  After each noisy step the rows are brought to
 length 1, which reads no edge.
@@ -37,13 +37,13 @@ from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.dp_sgd import poisson_batch
 from graphveil.training.noisy_updates import LaterMean, NoisyUpdates, PrivateSchedule
 
-# Targets at a time; a public number, so that shapes say nothing about edges.
-_TARGETS: Final = 256
+# Targets at a time; a public number, so that shapes reveal nothing about edges.
+_TARGETS_AT_ONCE: Final = 256
 _HEAD_STEPS: Final = 200
 
 
 class TargetDescent:
-    """The private training of parameters on targets, step by step; the mean of the later ones is kept in the end.
+    """The private training of parameters on targets, step by step; the result is their mean over the later half.
 
     Args:
         targets: int64 numbers of the nodes that train; public.
@@ -80,11 +80,11 @@ class TargetDescent:
         self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [P]."""
+        """Return the sum of the clipped gradients of the targets with indices `chosen`, in whole steps, float64 [P]."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Bring the parameters into form after a step, which reads no edge."""
+        """Bring the parameters back to their form after a step; reads no edge."""
 
     def run(self, *, randomness: Randomness, progress: ProgressCallback | None) -> None:
         for step in range(1, self._schedule.steps + 1):
@@ -127,7 +127,7 @@ class AttentionDescent(TargetDescent):
     def clipped_sum(self, chosen: Tensor) -> Tensor:
         grid = self._schedule.grid
         total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
-        for places in torch.split(chosen, _TARGETS):
+        for places in torch.split(chosen, _TARGETS_AT_ONCE):
             gradients = self._network.target_gradients(
                 self._x, self._labels[places], incoming(self._rows, self._targets[places]), self._soft
             )
@@ -163,9 +163,9 @@ def train_attention(
     protect: bool = True,
     progress: ProgressCallback | None = None,
 ) -> int:
-    """Train for all steps and return their number; the head starts from what public rows alone say."""
+    """Train for all steps and return their number; the head is first fitted to public rows alone."""
     _start_head(network.head, x[targets], labels)
-    # The head has been fitted already, on public rows: noisy steps then go into the attention.
+    # The head is fitted already, on public rows: noisy steps are then spent on the attention.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
     descent.run(randomness=randomness, progress=progress)
     descent.finish()
@@ -187,7 +187,7 @@ class TopologyDescent(TargetDescent):
     Args:
         start: the first rows [n, k], public.
         head: H [c, k], public and fixed.
-        rows: no weights; read behind noise.
+        rows: edges without weights, which are read with noise only.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class TopologyDescent(TargetDescent):
         super().__init__([self.current], targets, labels, schedule, samples=samples, protect=protect)
 
     def settle(self) -> None:
-        # Of noisy rows alone, as is their mean: both are post-processing.
+        # Reads noisy rows alone: post-processing, like their mean.
         self.current.copy_(unit_rows(self.current))
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
@@ -237,23 +237,23 @@ class TopologyDescent(TargetDescent):
 
 
 def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tensor:
-    """Return deltas in whole steps, float64 [b, k], so short that delta in each neighbour's row is at most `cap` long.
+    """Return deltas in whole steps, float64 [b, k], clipped so that `degrees` copies of each are at most `cap` long.
 
     Args:
         deltas: float [b, k].
-        degrees: int64 [b], in how many rows each of them stands.
+        degrees: int64 [b], to how many rows each delta is added.
     """
     exact, copies = deltas.double(), degrees.double()[:, None]
     lengths = (exact.square().sum(dim=1, keepdim=True) * copies).sqrt()
     # Towards zero: rounding to the nearest could lengthen a gradient past the cap that noise was made for.
     steps = (exact / lengths.clamp_min(grid.clip) * grid.cap).trunc()
-    # Judged by the integers that are added, and so that NaN fails: a broken target adds nothing.
+    # Judged by the integers that are added, in a form that fails for NaN: such a target adds nothing.
     valid = steps.square().sum(dim=1, keepdim=True) * copies <= float(grid.cap) ** 2
     return torch.where(valid, steps, 0.0)
 
 
 def fixed_head(classes: int, columns: int) -> Tensor:
-    """Return H [c, k] with rows at right angles where there is room, drawn from torch's generator as it is seeded."""
+    """Return H [c, k], with orthogonal rows where c <= k, drawn from torch's global generator."""
     square: Tensor = torch.linalg.qr(torch.randn(max(classes, columns), max(classes, columns)))[0]
     head: Tensor = square[:classes, :columns] * math.sqrt(6.0 / columns)
     return head

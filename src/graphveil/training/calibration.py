@@ -37,7 +37,7 @@ from graphveil.runtime.checks import require_number, require_whole
 from graphveil.runtime.late import Tensor, nn, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.sorted_arrays import contains
-from graphveil.training.loop import Adam, Objective, Schedule, Trained, judge, require_finite_loss
+from graphveil.training.loop import Adam, Objective, Schedule, Trained, epoch_figures, require_finite_loss
 from graphveil.training.selection import Epoch, selection_rule
 
 
@@ -76,14 +76,14 @@ def train_calibrated(
         raise InputError("a link is listed in one direction only", where="symmetric calibration")
     generator = torch.Generator().manual_seed(seed)
     support, collected = complement_of(support, calibration.complement, calibration.symmetric, generator)
-    backbone, twin = cast(Backbone, model.train()), cast(Backbone, _twin(model))
+    backbone, twin = cast(Backbone, model.train()), cast(Backbone, _evaluation_copy(model))
     structure, weights = learned_structure(name, support), EdgeWeights(support, collected, calibration)
     optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
     history: list[Epoch] = []
     best: dict[str, Tensor] = {}
     best_logits = best_weights = torch.empty(0)
-    # Met once for both steps and the evaluation: this product is by far the most expensive part of an epoch.
+    # Computed once for both steps and the evaluation: this product is by far the most expensive part of an epoch.
     product = inputs.linear(backbone.weight1)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -97,7 +97,7 @@ def train_calibrated(
             optimiser.step()
             product = inputs.linear(backbone.weight1)
             clean = _logits(twin, product.detach(), present)
-            history.append(judge(number, loss.detach(), logits.detach(), clean.detach(), objective))
+            history.append(epoch_figures(number, loss.detach(), logits.detach(), clean.detach(), objective))
             if rule(history[-1]):
                 best = {key: value.detach().clone() for key, value in model.state_dict().items()}
                 best_logits, best_weights, best_epoch = clean.detach(), weights.values.detach().clone(), number
@@ -115,19 +115,19 @@ def train_calibrated(
     return Calibrated(trained, support.edge_index, best_weights, collected, weights.violations)
 
 
-def _twin(model: nn.Module) -> nn.Module:
-    """Return a copy that evaluates with the model's own parameters, always the present ones, as constants."""
+def _evaluation_copy(model: nn.Module) -> nn.Module:
+    """Return a copy for evaluation that shares the model's current parameters, as constants."""
     twin = copy.deepcopy(model).eval()
-    for mine, own in zip(twin.modules(), model.modules(), strict=True):
-        for name, parameter in own.named_parameters(recurse=False):
+    for target, source in zip(twin.modules(), model.modules(), strict=True):
+        for name, parameter in source.named_parameters(recurse=False):
             # Shared storage and no gradient: evaluating at the new theta costs no copy, and no slope of theta.
-            setattr(mine, name, torch.nn.Parameter(parameter.detach(), requires_grad=False))
+            setattr(target, name, torch.nn.Parameter(parameter.detach(), requires_grad=False))
     return twin
 
 
 @dataclass(frozen=True)
-class _Computed:
-    """Features whose product with the first weight is already known: stands in for `Inputs`."""
+class _KnownProduct:
+    """Stands in for `Inputs` where the product with the first weight is already known."""
 
     product: Tensor
 
@@ -136,7 +136,7 @@ class _Computed:
 
 
 def _logits(backbone: Backbone, product: Tensor, structure: Any) -> Tensor:
-    return backbone.rest(backbone.first(cast(Inputs, _Computed(product)), structure), structure)
+    return backbone.rest(backbone.first(cast(Inputs, _KnownProduct(product)), structure), structure)
 
 
 def complement_of(support: Support, count: int, symmetric: bool, generator: torch.Generator) -> tuple[Support, Tensor]:
@@ -154,9 +154,9 @@ def complement_of(support: Support, count: int, symmetric: bool, generator: torc
     free = n * (n - 1) // (2 if symmetric else 1) - occupied.size
     if count > free:
         raise InputError(f"a complement of {count} entries", allowed=f"at most the {free} outside the collected ones")
-    # Rejection slows down as the free entries run out; the list takes n^2 memory, as so large a complement does.
-    drawn = _listed if 2 * count > free else _drawn
-    codes = drawn(occupied, n, count, symmetric, generator)
+    # Rejection is slow where few entries are free; listing takes n^2 memory, but so does such a large complement.
+    draw = _by_listing if 2 * count > free else _by_rejection
+    codes = draw(occupied, n, count, symmetric, generator)
     added = np.stack([codes % n, codes // n])
     if symmetric:
         added = np.concatenate([added, added[::-1]], axis=1)
@@ -170,19 +170,19 @@ def _codes(support: Support) -> np.ndarray:
     return codes
 
 
-def _drawn(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
+def _by_rejection(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
     drawn = np.zeros(0, dtype=np.int64)
     while drawn.size < count:
         target, source = torch.randint(n, (2, 2 * count), generator=generator).numpy()
         keep = target > source if symmetric else target != source
         codes = np.concatenate([drawn, (target * n + source)[keep]])
-        # The order of the draws is kept, so that the first `count` are a uniform sample.
+        # In the order of the draws, so that the first `count` are a uniform sample.
         codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
         drawn = codes[~contains(occupied, codes)]
     return drawn[:count]
 
 
-def _listed(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
+def _by_listing(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
     codes = np.arange(n * n)
     target, source = codes // n, codes % n
     codes = codes[target > source if symmetric else target != source]
@@ -207,14 +207,14 @@ class Calibration:
     symmetric: bool = False  # both entries of a pair move as one, by the mean of their slopes
 
     def __post_init__(self) -> None:
-        # As users set them: `learning_rate_a`, beside the learning rate of the network.
+        # By the names that users set: `learning_rate_a`, beside the learning rate of the network.
         rates = {"lambda1": self.lambda1, "lambda2": self.lambda2, "learning_rate_a": self.learning_rate}
         require_number("[0, 1e+09]", **rates)
         require_whole(0, complement=self.complement)
 
 
 class EdgeWeights:
-    """The weights of a support's entries in training: those `collected` [E] start at 1 and are drawn back to it."""
+    """The weights of a support's entries in training: those `collected` [E] start at 1 and are pulled back to 1."""
 
     def __init__(self, support: Support, collected: Tensor, calibration: Calibration) -> None:
         self.start = collected.to(device=support.source.device, dtype=torch.float32)
@@ -228,15 +228,15 @@ class EdgeWeights:
         """Descend from the slopes of `loss` (the cross entropy at the present values)."""
         slope = torch.autograd.grad(loss, self.values)[0]
         if self.opposite is not None:
-            # One unknown in two entries: left apart, rounding would let them drift.
+            # Both entries are one unknown: with separate slopes, rounding would let them drift apart.
             slope = (slope + slope.index_select(0, self.opposite)) / 2
-        chosen, values = self.calibration, self.values.detach()
-        # On [0, inf) the price |w| is w: its slope joins Adam's mean, where a constant stays what it is.
-        slope.add_(values - self.start, alpha=2 * chosen.lambda1).add_(chosen.lambda2)
+        calibration, values = self.calibration, self.values.detach()
+        # On [0, inf) the penalty |w| is w: its constant slope can be added before Adam's mean.
+        slope.add_(values - self.start, alpha=2 * calibration.lambda1).add_(calibration.lambda2)
         self.steps += 1
         self.mean.lerp_(slope, 1 - DECAY[0])
         self.square.mul_(DECAY[1]).addcmul_(slope, slope, value=1 - DECAY[1])
-        rate = chosen.learning_rate / (1 - DECAY[0] ** self.steps)
+        rate = calibration.learning_rate / (1 - DECAY[0] ** self.steps)
         scale = self.square.sqrt().mul_((1 - DECAY[1] ** self.steps) ** -0.5).add_(TINY)
         values.addcdiv_(self.mean, scale, value=-rate).clamp_(0, 1)
         self.grown |= values > self.start

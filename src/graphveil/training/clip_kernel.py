@@ -1,7 +1,7 @@
-"""The clipping of `clip_loop` in two kernels: rows put on their grids, and gradients clipped, a program for each row.
+"""The clipping of `clip_loop` in two kernels: put rows on their grids, and clip gradients, one program for each row.
 
-Every program does the same in the same order, whichever row it has: what a sample becomes depends neither on the others
-nor on its place among them. Nothing waits for the device.
+Every program does the same in the same order: the result for a sample depends neither on the other samples nor on its
+position. Nothing waits for the device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphveil.privacy.source.chacha_kernel import EXACT
 
-#: Of a float64: its bits before the exponent, and what stands there for 2^0; what rounds to whole numbers, if added.
+#: Of a float64: bits of the fraction, and the exponent of 2^0; adding and subtracting the last rounds to integers.
 _FRACTION = tl.constexpr(52)
 _ONE = tl.constexpr(1023)
 _WHOLE = tl.constexpr(1.5 * 2.0**52)
@@ -27,19 +27,19 @@ def _power_of_two(exponent):
 @triton.jit
 def _put_on_grids(rows, whole, scales, squares, columns, stride, units, BITS: tl.constexpr, WIDE: tl.constexpr):
     row, column = tl.program_id(0).to(tl.int64), tl.arange(0, WIDE)
-    there = column < columns + units
-    seen = tl.load(rows + row * stride + column, mask=column < columns, other=0.0).to(tl.float64)
-    seen = tl.where((column >= columns) & there, 1.0, seen)
-    length = tl.sum(seen * seen, axis=0)
-    sound = length < float("inf")
-    # Of the root of the length, which its own exponent tells.
+    valid = column < columns + units
+    values = tl.load(rows + row * stride + column, mask=column < columns, other=0.0).to(tl.float64)
+    values = tl.where((column >= columns) & valid, 1.0, values)
+    length = tl.sum(values * values, axis=0)
+    finite = length < float("inf")
+    # The exponent of the square root, from that of the squared length.
     exponent = (((length.to(tl.int64, bitcast=True) >> _FRACTION) & 2047) - _ONE + 2) >> 1
-    exponent = tl.where(sound & (length > 0), exponent, 0)
-    numbers = (tl.where(sound, seen, 0.0) * _power_of_two(BITS - exponent) + _WHOLE) - _WHOLE
-    tl.store(whole + row * (columns + units) + column, numbers, mask=there)
+    exponent = tl.where(finite & (length > 0), exponent, 0)
+    numbers = (tl.where(finite, values, 0.0) * _power_of_two(BITS - exponent) + _WHOLE) - _WHOLE
+    tl.store(whole + row * (columns + units) + column, numbers, mask=valid)
     tl.store(scales + row, _power_of_two(exponent - BITS))
-    # In whole numbers: exact in any order.
-    tl.store(squares + row, tl.where(sound, tl.sum(numbers * numbers, axis=0), float("inf")))
+    # Sums of whole numbers: exact in any order.
+    tl.store(squares + row, tl.where(finite, tl.sum(numbers * numbers, axis=0), float("inf")))
 
 
 @torch.library.custom_op("graphveil::put_on_grids", mutates_args=())
@@ -54,18 +54,18 @@ def put_on_grids(rows: Tensor, bias: bool, bits: int) -> tuple[Tensor, Tensor, T
     count, columns = rows.shape
     whole = torch.empty(count, columns + bias, dtype=torch.float64, device=rows.device)
     scale, squares = (torch.empty(count, dtype=torch.float64, device=rows.device) for _ in range(2))
-    wide = triton.next_power_of_2(columns + bias)
+    padded_columns = triton.next_power_of_2(columns + bias)
     if count:
         _put_on_grids[(count,)](
             rows, whole, scale, squares, columns, rows.stride(0), int(bias),
-            BITS=bits, WIDE=wide, num_warps=4, **EXACT,
+            BITS=bits, WIDE=padded_columns, num_warps=4, **EXACT,
         )  # fmt: skip
     return whole, scale, squares
 
 
 @triton.jit
 def _fits(numbers, squares, CAP: tl.constexpr):
-    """Whether whole numbers are at most CAP long, exactly: sums of theirs are, up to 2^53, in any order."""
+    """Whether whole numbers are at most CAP long, exactly: their sums are exact up to 2^53, in any order."""
     exact = numbers.to(tl.float64)
     return tl.sum(exact * exact * squares, axis=0) <= CAP * CAP
 
@@ -76,24 +76,29 @@ def _clip(
     STEP: tl.constexpr, CAP: tl.constexpr, ROOM: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     row, column = tl.program_id(0).to(tl.int64), tl.arange(0, WIDE)
-    there = column < columns
-    owner = tl.load(owners + column, mask=there, other=0)
-    scale = tl.load(scales + row * layers + owner, mask=there, other=0.0)
-    square = tl.load(squares + row * layers + owner, mask=there, other=0.0)
-    delta = tl.load(deltas + row * columns + column, mask=there, other=0.0)
-    moved = tl.load(dither + row * columns + column, mask=there, other=0).to(tl.float32)
+    valid = column < columns
+    owner = tl.load(owners + column, mask=valid, other=0)
+    scale = tl.load(scales + row * layers + owner, mask=valid, other=0.0)
+    square = tl.load(squares + row * layers + owner, mask=valid, other=0.0)
+    delta = tl.load(deltas + row * columns + column, mask=valid, other=0.0)
+    dither_words = tl.load(dither + row * columns + column, mask=valid, other=0).to(tl.float32)
     usable = tl.min(((square < float("inf")) & (tl.abs(delta) < float("inf"))).to(tl.int32), axis=0) > 0
-    # A row that is no number is zero before it meets any other.
+    # A row with NaN or an infinity is set to zero before it enters any product.
     delta, square = tl.where(usable, delta, 0.0), tl.where(usable, square, 0.0)
     weighted = delta.to(tl.float64) * scale
     length = tl.sum(weighted * weighted * square, axis=0)
     room = tl.sqrt(tl.maximum(ROOM * ROOM - tl.sum(square, axis=0) / 6.0, CAP * CAP / 4.0))
     shrink = tl.where(length > 0, tl.minimum(room * STEP / tl.sqrt(tl.where(length > 0, length, 1.0)), 1.0), 1.0)
     exact = delta * (shrink / STEP * scale).to(tl.float32)
-    near, short = tl.floor(exact + moved * 0.0000152587890625), tl.where(exact < 0, tl.ceil(exact), tl.floor(exact))
+    dithered, truncated = (
+        tl.floor(exact + dither_words * 0.0000152587890625),
+        tl.where(exact < 0, tl.ceil(exact), tl.floor(exact)),
+    )
     # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
-    second = tl.where(usable & _fits(short, square, CAP), short, 0.0)
-    tl.store(out + row * columns + column, tl.where(usable & _fits(near, square, CAP), near, second), mask=there)
+    fallback = tl.where(usable & _fits(truncated, square, CAP), truncated, 0.0)
+    tl.store(
+        out + row * columns + column, tl.where(usable & _fits(dithered, square, CAP), dithered, fallback), mask=valid
+    )
 
 
 @torch.library.custom_op("graphveil::clip_gradients", mutates_args=())
@@ -112,17 +117,17 @@ def clip_gradients(
 
     Args:
         deltas: of all layers side by side, float32 [b, k].
-        scales, squares: of what each layer saw, float64 [b, layers].
+        scales, squares: of the inputs of each layer, float64 [b, layers].
         owners: the layer of each column, int32 [k].
-        dither: uniform numbers, int32 [b, k], of which 2^16 are 1.
+        dither: uniform whole numbers below 2^16, int32 [b, k].
         step, cap: of the grid.
-        spread: the room that is left for what dither does to the length.
+        spread: the margin for the effect of dither on the length.
     """
     out = torch.empty_like(deltas)
     if out.numel():
         _clip[(len(deltas),)](
             deltas, scales, squares, owners, dither, out, scales.shape[1], deltas.shape[1],
-            # Compiled in, since numbers that are handed over have 32 bits.
+            # As compile-time constants: runtime arguments would have only 32 bits.
             STEP=step, CAP=float(cap), ROOM=cap - spread, WIDE=triton.next_power_of_2(deltas.shape[1]),
             num_warps=4, **EXACT,
         )  # fmt: skip

@@ -1,6 +1,6 @@
-"""The compiled loops of `clipped_sum`: rows put on their grids, and gradients clipped on integers, sample by sample.
+"""The compiled loops of `clipped_sum`: put rows on their grids, and clip gradients on integers, sample by sample.
 
-Each sample is worked on alone and in one order, so what it becomes cannot depend on the others.
+Each sample is processed alone and in a fixed order, so its result cannot depend on other samples.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from graphveil.runtime.compiled import compiled
 
-# An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
+# The integers of an input have a norm of 2^5 to 2^6, up to rounding: more bits would leave fewer for the deltas.
 INPUT_BITS = 6
-# Room for what dither does to the length: its mean, a sixth a coordinate, apart; some two deviations.
+# A margin for the effect of dither on the length beyond its mean of a sixth a coordinate: about two deviations.
 SPREAD = 48.0
 
 
 @compiled
-def squared(row: npt.NDArray[np.float32]) -> float:
+def squared_length(row: npt.NDArray[np.float32]) -> float:
     """Return the sum of the squares of a row, in four sums side by side: in one, each addition waits for the last."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     fours = row.size // 4
@@ -35,15 +35,15 @@ def squared(row: npt.NDArray[np.float32]) -> float:
 
 @compiled
 def clear(row: npt.NDArray[np.float32]) -> None:
-    """Set a row to zero: as an assignment it would take the compiler a second."""
+    """Set a row to zero; an assignment would take the compiler a second longer."""
     for j in range(row.size):
         row[j] = 0.0
 
 
 @compiled
-def measure(rows: npt.NDArray[np.float32], bias: bool) -> npt.NDArray[np.float64]:
-    """Return a grid for every row [3, b], of its own: a power of 2 that makes it, the 1 of a bias included, 2^5 to 2^6
-    long.
+def measure_grids(rows: npt.NDArray[np.float32], bias: bool) -> npt.NDArray[np.float64]:
+    """Return a grid of its own for every row [3, b]: a power of 2 on which the row, the 1 of a bias included, is 2^5 to
+    2^6 steps long.
 
         row = scale * whole        1 = scale * unit, or no bias: 0        squares = |whole|^2 + unit^2
 
@@ -55,18 +55,18 @@ def measure(rows: npt.NDArray[np.float32], bias: bool) -> npt.NDArray[np.float64
     """
     grids, whole = np.empty((3, len(rows))), np.empty(rows.shape[1], np.float32)
     for i in range(len(rows)):
-        length = squared(rows[i]) + (1.0 if bias else 0.0)
-        sound = math.isfinite(length)
+        length = squared_length(rows[i]) + (1.0 if bias else 0.0)
+        finite = math.isfinite(length)
         # A power of 2, so that scaling is exact and only the rounding to whole numbers loses anything.
-        exponent = math.frexp(math.sqrt(length) if sound else 1.0)[1]
+        exponent = math.frexp(math.sqrt(length) if finite else 1.0)[1]
         scale = math.ldexp(1.0, exponent - INPUT_BITS)
         unit = np.rint(1.0 / scale) if bias else 0.0
         grids[0, i], grids[1, i], grids[2, i] = scale, unit, math.inf
-        if sound:
+        if finite:
             factor = np.float32(1.0 / scale)
             for j in range(whole.size):
                 whole[j] = np.rint(rows[i, j] * factor)
-            grids[2, i] = squared(whole) + unit * unit
+            grids[2, i] = squared_length(whole) + unit * unit
     return grids
 
 
@@ -79,11 +79,11 @@ def fits(
     Args:
         row: its whole numbers of all layers side by side [k].
         starts, cap: as for `clip`.
-        squares: squared lengths of what its layers saw [layers].
+        squares: squared lengths of the inputs of its layers [layers].
     """
     total = 0.0
     for k in range(squares.size):
-        total += squared(row[starts[k] : starts[k + 1]]) * squares[k]
+        total += squared_length(row[starts[k] : starts[k + 1]]) * squares[k]
     return bool(total <= np.float64(cap) ** 2)
 
 
@@ -103,34 +103,34 @@ def clip(
         deltas: of all layers side by side [b, k]; overwritten.
         starts: the first column of each layer, and k.
         grids: of the layers' inputs [3, layers, b].
-        dither: uniform numbers [b, k], of which 2^16 are 1.
+        dither: uniform whole numbers below 2^16 [b, k].
         step: the length of a step of the grid.
         cap: the longest gradient, in steps.
     """
     exact, units = np.empty(deltas.shape[1], np.float32), np.zeros(deltas.shape[1])
     scale, unit, squares = grids[0], grids[1], grids[2]
     for i in range(len(deltas)):
-        length, rough = 0.0, 0.0
+        length, dither_effect = 0.0, 0.0
         for k in range(len(scale)):
             part = deltas[i, starts[k] : starts[k + 1]]
-            length += squared(part) * (scale[k, i] / step) ** 2 * squares[k, i]
-            rough += part.size * squares[k, i] / 6.0
-        # A row that is no number makes it infinite, or none: also where the loss has no gradient.
+            length += squared_length(part) * (scale[k, i] / step) ** 2 * squares[k, i]
+            dither_effect += part.size * squares[k, i] / 6.0
+        # NaN or an infinity in a row, also in the gradient of the loss, makes the length infinite or NaN.
         if not math.isfinite(length):
             clear(deltas[i])
             continue
-        # Dither lengthens a vector by about a sixth a coordinate in squares: most samples then fit at the first try.
-        room = math.sqrt(max((cap - SPREAD) ** 2 - rough, cap**2 / 4.0))
+        # Dither adds about a sixth a coordinate to the squared length: with this margin most samples fit at once.
+        room = math.sqrt(max((cap - SPREAD) ** 2 - dither_effect, cap**2 / 4.0))
         shrink = min(1.0, room / math.sqrt(length)) if length > 0.0 else 1.0
         for k in range(len(scale)):
             part, scaled = deltas[i, starts[k] : starts[k + 1]], exact[starts[k] : starts[k + 1]]
-            moved, factor = dither[i, starts[k] : starts[k + 1]], np.float32(shrink * scale[k, i] / step)
+            dither_words, factor = dither[i, starts[k] : starts[k + 1]], np.float32(shrink * scale[k, i] / step)
             for j in range(part.size):
                 scaled[j] = part[j] * factor
-                part[j] = np.floor(scaled[j] + np.float32(moved[j]) * np.float32(2.0**-16))
+                part[j] = np.floor(scaled[j] + np.float32(dither_words[j]) * np.float32(2.0**-16))
         # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
         if not fits(deltas[i], starts, squares[:, i], cap):
-            # The room above makes the truncated ones fit; what still does not, NaN included, is left out.
+            # With the margin above truncated values fit; a sample that still does not, with NaN too, is left out.
             for j in range(exact.size):
                 deltas[i, j] = np.trunc(exact[j])
             if not fits(deltas[i], starts, squares[:, i], cap):
@@ -138,7 +138,7 @@ def clip(
         for k in range(len(scale)):
             part, total, factor = deltas[i, starts[k] : starts[k + 1]], units[starts[k] : starts[k + 1]], unit[k, i]
             if squares[k, i] == 0.0:
-                # Nothing bounds it, and what it is multiplied by is zero.
+                # A zero input bounds nothing, but the product with it is zero.
                 clear(part)
             for j in range(part.size):
                 total[j] += np.float64(part[j]) * factor

@@ -13,11 +13,13 @@ from graphveil.runtime.late import Tensor, torch
 
 @dataclass(frozen=True)
 class WholeRows:
-    """What a layer saw of a batch, on grids: [a | 1] = scale * whole, the 1 where it has a bias."""
+    """The inputs of a layer in a batch, on grids: [a | 1] = scale * whole, the 1 where it has a bias."""
 
-    whole: Tensor  # float64 or int8 [b, in] or [b, in + 1]; any finite numbers in a row whose length is not finite
+    whole: (
+        Tensor  # float64 or int8 [b, in] or [b, in + 1]; arbitrary finite numbers in a row whose length is not finite
+    )
     scale: Tensor  # float64 [b], of the grids
-    squares: Tensor  # float64 [b], squared lengths of `whole`; not finite where that of the row is not
+    squares: Tensor  # float64 [b], squared lengths of `whole`; not finite where the length of the row is not
 
     @staticmethod
     def of(rows: Tensor, bias: bool) -> WholeRows:
@@ -47,7 +49,7 @@ class WholeRows:
         )
 
 
-def clipped(
+def clip_deltas(
     deltas: Tensor, widths: Sequence[int], inputs: Sequence[WholeRows], dither: Tensor, step: float, cap: int
 ) -> Tensor:
     """Return loss gradients as whole numbers, float32 [b, k], such that no sample's products with its inputs are longer
@@ -55,8 +57,9 @@ def clipped(
 
     Args:
         deltas: of all layers side by side, float32 [b, k].
-        widths, inputs: how many columns are a layer's, and what it saw.
-        dither: uniform numbers, int32 [b, k], of which 2^16 are 1.
+        widths: how many columns each layer has.
+        inputs: of each layer.
+        dither: uniform whole numbers below 2^16, int32 [b, k].
         step, cap: of the grid.
     """
     from graphveil.training.clip_kernel import clip_gradients
@@ -79,10 +82,12 @@ def products(deltas: Tensor, widths: Sequence[int], inputs: Sequence[WholeRows],
 
     Args:
         deltas: whole numbers [b, k].
-        widths, inputs, biases: how many columns are a layer's, what it saw, whether it has a bias.
+        widths: how many columns each layer has.
+        inputs: of each layer.
+        biases: whether each layer has a bias.
     """
     parts = []
-    # In float64: it holds every sum, and a device may be set to multiply float32 by eleven bits of each factor.
+    # In float64, which holds every sum exactly; a device may multiply float32 with eleven bits of each factor.
     for delta, rows, bias in zip(torch.split(deltas.double(), list(widths), 1), inputs, biases, strict=True):
         sums = delta.T @ rows.whole.double()
         parts += [sums[:, :-1].flatten(), sums[:, -1]] if bias else [sums.flatten()]
@@ -91,6 +96,6 @@ def products(deltas: Tensor, widths: Sequence[int], inputs: Sequence[WholeRows],
 
 def on_device(numbers: np.ndarray, device: torch.device) -> Tensor:
     """Return a copy on a device, without waiting for it."""
-    here = torch.from_numpy(numbers)
-    # From memory that the device reads by itself: otherwise the CPU would wait until the copy is made.
-    return (here.pin_memory() if device.type == "cuda" else here).to(device, non_blocking=True)
+    tensor = torch.from_numpy(numbers)
+    # From pinned memory, which the device reads by itself: otherwise the CPU would wait for the copy.
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)

@@ -11,9 +11,8 @@ at most `cap` steps long, exactly. A sum of b samples has no entry above b cap: 
 free of order.
 
 One sample's integers depend on that sample, the weights and secret dithering alone, provided that products,
-activations and losses give a row the same bits whatever the other rows are. For that batches are padded to a multiple
-of so many rows and go through the model on one thread: kernels treat the end of a piece of work otherwise than the
-rest.
+activations and losses give a row the same bits whatever the other rows are. Therefore batches are padded to a multiple
+of so many rows and go through the model on one thread: kernels process the end of an array differently.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ import numpy.typing as npt
 from graphveil.privacy import Randomness
 from graphveil.runtime.checks import require_whole
 from graphveil.runtime.late import Tensor, torch
-from graphveil.training.clip_tensor import WholeRows, clipped, on_device, products
+from graphveil.training.clip_tensor import WholeRows, clip_deltas, on_device, products
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
-#: Rows of which a batch has some times as many, the fewest first: two of the longest vectors (AVX-512), which kernels
-#: of torch take at a time; three times as many, whole tiles of 24 rows too: with 16, 32 or 48 matrix products of AVX2
-#: depend on how many tiles there are.
+#: Batches are padded to a multiple of the first of these that works. 32: two vectors of AVX-512, which torch's kernels
+#: take at a time. 96: also whole tiles of 24 rows, since with 16, 32 or 48 rows matrix products of AVX2 depend on how
+#: many tiles there are.
 MULTIPLES: Final = (32, 96)
-# No sum of a piece reaches it: where sums of 32 bits end.
-_PIECE: Final = (1 << 31) - 1
-# Where whole numbers of 16 bits end, of which deltas are.
-_LONGEST: Final = (1 << 15) - 1
+# No sum of a piece exceeds it.
+_LARGEST_INT32: Final = (1 << 31) - 1
+# Deltas are 16-bit numbers.
+_LARGEST_INT16: Final = (1 << 15) - 1
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class GradientGrid:
     cap: int
 
     def __post_init__(self) -> None:
-        require_whole(1, _LONGEST, cap=self.cap)
+        require_whole(1, _LARGEST_INT16, cap=self.cap)
 
     @property
     def step(self) -> float:
@@ -62,8 +61,9 @@ class GradientGrid:
 
 @dataclass(frozen=True)
 class Captured:
-    """What a layer saw of a batch: inputs [b, in], gradients by outputs [b, out], bias, and, if they are measured, the
-    inputs' grids [3, b] (`measure`), or their whole numbers on another device than the CPU.
+    """What a layer saw of a batch: inputs [b, in], gradients by outputs [b, out], whether it has a bias, and, where
+    they are computed already, the grids of the inputs [3, b] (`measure_grids`), or on other devices than the CPU their
+    whole numbers.
     """
 
     inputs: Tensor
@@ -90,19 +90,19 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
         randomness: the source of the dither, which must be secret like the noise.
     """
     if not layers[0].deltas.is_cpu:
-        return _clipped_there(layers, grid, randomness)
-    from graphveil.training.clip_loop import clip, measure
+        return _clipped_sum_on_device(layers, grid, randomness)
+    from graphveil.training.clip_loop import clip, measure_grids
     from graphveil.training.outer_loop import pack
 
     inputs = [layer.inputs.contiguous().numpy() for layer in layers]
     grids = np.stack(
         [
-            layer.on_grids if isinstance(layer.on_grids, np.ndarray) else measure(rows, layer.bias)
+            layer.on_grids if isinstance(layer.on_grids, np.ndarray) else measure_grids(rows, layer.bias)
             for layer, rows in zip(layers, inputs, strict=True)
         ],
         axis=1,
     )
-    # A copy, even of one layer's: it is overwritten.
+    # `cat` copies, also for a single layer: the copy is overwritten.
     deltas = torch.cat([layer.deltas for layer in layers], 1).numpy()
     starts = np.cumsum([0, *(layer.deltas.shape[1] for layer in layers)])
     units = clip(deltas, starts, grids, _dither(deltas.shape, randomness), grid.step, grid.cap)
@@ -114,10 +114,10 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     size = sum(width * (columns + layer.bias) for (width, columns), layer in zip(shapes, layers, strict=True))
     rest = flat = torch.empty(size, dtype=kind)
     for number, (layer, shape) in enumerate(zip(layers, shapes, strict=True)):
-        # Into their places: to put sums side by side afterwards would be another pass over them.
+        # Directly into their places: joining sums afterwards would be another pass over them.
         weights, rest = rest.tensor_split([math.prod(shape)])
         whole = pack(inputs[number], factors[number])
-        _outer_sums(packed, starts[number], whole, weights.view(shape).numpy(), _PIECE // grid.cap // 2)
+        _outer_sums(packed, starts[number], whole, weights.view(shape).numpy(), _LARGEST_INT32 // grid.cap // 2)
         if layer.bias:
             bias, rest = rest.tensor_split([shape[0]])
             bias.copy_(torch.from_numpy(units[starts[number] : starts[number + 1]]))
@@ -130,12 +130,12 @@ def _outer_sums(deltas: IntArray, first: int, whole: IntArray, out: np.ndarray, 
 
     multiply(deltas[:pairs], first, whole[:pairs], out)
     for start in range(pairs, len(deltas), pairs):
-        more = np.empty_like(out)
-        multiply(deltas[start : start + pairs], first, whole[start : start + pairs], more)
-        out += more
+        next_sums = np.empty_like(out)
+        multiply(deltas[start : start + pairs], first, whole[start : start + pairs], next_sums)
+        out += next_sums
 
 
-def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> Tensor:
+def _clipped_sum_on_device(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> Tensor:
     """`clipped_sum` of tensors on another device than the CPU, with the same dither."""
     deltas, widths = torch.cat([layer.deltas for layer in layers], 1), [layer.deltas.shape[1] for layer in layers]
     dither = on_device(_dither((len(deltas), sum(widths)), randomness).astype(np.int32), deltas.device)
@@ -143,12 +143,12 @@ def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: R
         layer.on_grids if isinstance(layer.on_grids, WholeRows) else WholeRows.of(layer.inputs, layer.bias)
         for layer in layers
     ]
-    whole = clipped(deltas, widths, inputs, dither, grid.step, grid.cap)
+    whole = clip_deltas(deltas, widths, inputs, dither, grid.step, grid.cap)
     return products(whole, widths, inputs, [layer.bias for layer in layers])
 
 
 def _dither(shape: tuple[int, ...], randomness: Randomness) -> npt.NDArray[np.uint16]:
     count = shape[0] * shape[1]
-    # 16 bits a number: dither needs to be secret and nearly uniform, and no privacy rests on its resolution.
+    # 16 bits a number: dither must be secret and nearly uniform, but privacy does not depend on its resolution.
     words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]
     return words.reshape(shape)

@@ -12,7 +12,8 @@
    |T| <= L at the minimum, the mean of all gradients there moves by at most S (sqrt(2) + L / 2) / n. J is strongly
    convex, so the minimum moves by at most that over the penalty. L = min(sqrt(2) / penalty, sqrt(2 log(c) / penalty)):
    the gradient is 0 at the minimum, and J is at most what it is at 0.
-3. Found up to a gradient of length t, each of two minima is off by t / penalty. D is 2. plus twice that.
+3. With a gradient of length t left, each of the two minima is off by at most t / penalty. D is the bound of 2 plus
+   twice that.
 
 The lemma behind 1 is that of the source, whose objective perturbation needs a minimum without error; the plain release
 is priced here by the exact curve of the normal law.
@@ -35,12 +36,12 @@ from graphveil.runtime.late import Tensor, torch
 from graphveil.training.noisy_updates import PrivateSchedule
 
 #: The length of a gradient at which the search ends, over the largest that one edge makes.
-_CLOSE: Final = 1e-3
+_TOLERANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolvedRegression:
-    """What is public of one regression."""
+    """The public parameters of one regression."""
 
     restart: float  # a, in (0, 1]
     depth: int  # m, at least 1
@@ -55,26 +56,26 @@ class ConvolvedRegression:
         require_whole(1, depth=self.depth, people=self.people, columns=self.columns, classes=self.classes)
 
     @property
-    def moved(self) -> float:
+    def displacement(self) -> float:
         """S: the most that one undirected edge moves all rows of Z, their lengths added up."""
         rest = 1.0 - self.restart
         return 2 * rest / self.restart * (1.0 - rest**self.depth)
 
     @property
-    def longest(self) -> float:
-        """L: no minimum has longer weights."""
+    def weight_bound(self) -> float:
+        """L: the weights at the minimum are at most this long."""
         return min(math.sqrt(2) / self.penalty, math.sqrt(2 * math.log(max(self.classes, 2)) / self.penalty))
 
     @property
-    def pull(self) -> float:
+    def gradient_change(self) -> float:
         """The most that one edge changes the gradient at a minimum."""
-        # A little longer than the minimum itself: the search ends beside it.
-        return self.moved * (math.sqrt(2) + (1 + _CLOSE) * self.longest / 2) / self.people
+        # A little longer than at the minimum itself: the search ends near it.
+        return self.displacement * (math.sqrt(2) + (1 + _TOLERANCE) * self.weight_bound / 2) / self.people
 
     @property
     def sensitivity(self) -> float:
         """D: the most that one undirected edge moves the released weights, the search's end and rounding included."""
-        exact = self.pull * (1 + 2 * _CLOSE) / self.penalty * (1 + 1e-6)
+        exact = self.gradient_change * (1 + 2 * _TOLERANCE) / self.penalty * (1 + 1e-6)
         # Rounding to the grid moves each weight by half a step in either world; a step is D / 2 over at least 2^10.
         return exact / (1 - math.sqrt(self.columns * self.classes) / 2**11)
 
@@ -84,14 +85,14 @@ class ConvolvedRegression:
         return PrivateSchedule(steps=1, rate=1.0, expected_batch=1.0, noise_multiplier=multiplier, clip=clip)
 
     def convolved(self, rows: ReceiverRows, x: Tensor) -> Tensor:
-        """Return Z, float64 [n, k]; it reads all edges and must not leave.
+        """Return Z, float64 [n, k]; private, since it reads all edges.
 
         Args:
             rows: the edges, each in both directions.
             x: [n, k], rows of length at most 1.
         """
         exact = x.double()
-        # Held here, whatever the caller normalised: the bound leans on no row being longer than 1.
+        # Normalised here, not by the caller: the bound requires that no row is longer than 1.
         exact = exact / exact.norm(dim=1, keepdim=True).clamp_min(1.0)
         matrix, degrees = rows.to_scipy(), torch.diff(rows.starts).double()[:, None] + 1.0
         power = exact
@@ -103,15 +104,15 @@ class ConvolvedRegression:
         return total
 
     def minimum(self, z: Tensor, classes: Tensor) -> Tensor:
-        """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`; else GraphveilError, for no known
-        data.
+        """Return T, float64 [k, c], up to a gradient of `_TOLERANCE` times `gradient_change`. Raises GraphveilError
+        where the search does not get there, which no known data cause.
         """
-        heard = torch.nn.functional.one_hot(classes, self.classes).double().log()
+        log_one_hot = torch.nn.functional.one_hot(classes, self.classes).double().log()
         # J times the number of people, as a sum.
-        loss = ChannelLoss(Linear(z.__matmul__, z.T.__matmul__), heard, len(z) * self.penalty)
-        close = _CLOSE * max(self.pull, 1e-12) * len(z)
-        weights = minimise(loss, z.new_zeros(z.shape[1], self.classes), close)
-        if float(loss.at(weights).slope.norm()) <= close:
+        loss = ChannelLoss(Linear(z.__matmul__, z.T.__matmul__), log_one_hot, len(z) * self.penalty)
+        tolerance = _TOLERANCE * max(self.gradient_change, 1e-12) * len(z)
+        weights = minimise(loss, z.new_zeros(z.shape[1], self.classes), tolerance)
+        if float(loss.at(weights).slope.norm()) <= tolerance:
             return weights
         raise GraphveilError("the regression did not come to its minimum", remedy="raise the penalty")
 
@@ -124,7 +125,7 @@ class ConvolvedRegression:
         if multiplier == 0.0:
             return weights.float()
         schedule = self.schedule(multiplier)
-        # On the grid before the noise: last digits then tell nothing. What rounding moves is in `sensitivity`.
+        # Rounded to the grid before the noise, so that last digits reveal nothing; `sensitivity` includes the rounding.
         steps = (weights / schedule.grid.step).round()
         steps += torch.from_numpy(schedule.noise.draw(steps.numel(), randomness)).view_as(steps)
         return (steps * schedule.grid.step).float()

@@ -30,12 +30,12 @@ from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.threads import one_thread
 
 Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
-# Rows that are measured at a time, whatever their number.
-_MEASURED: Final = 4096
-# Samples that have a place of their own on a device, where so many rows at once take it little longer than a few.
-_PLACES: Final = 1 << 13
-# Places by the expected batch, so that few samples of a batch have the same.
-_ROOM: Final = 4
+# How many rows are put on grids at a time.
+_ROWS_AT_ONCE: Final = 4096
+# The least number of places of a batch on a device, where so many rows take little longer than a few.
+_FEWEST_PLACES: Final = 1 << 13
+# Places as a multiple of the expected batch, so that few samples of a batch share a place.
+_PLACES_PER_EXPECTED: Final = 4
 
 
 class PrivateDescent:
@@ -44,8 +44,8 @@ class PrivateDescent:
 
     Args:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
-            another device than the CPU, all but the choice of batches and the dither is done there.
-        inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
+            another device than the CPU, everything but the choice of batches and the dither runs there.
+        inputs: [n, d] float32, one row a sample: a tensor, or rows that are computed for each batch.
         targets: [n] or [n, c], one row a sample.
         schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
@@ -60,20 +60,24 @@ class PrivateDescent:
         *,
         loss: Loss | None = None,
     ) -> None:
-        none = rows_of(inputs, torch.arange(0))
-        if none.ndim != 2 or inputs.shape[0] != len(targets) or none.dtype != torch.float32:
+        no_rows = rows_of(inputs, torch.arange(0))
+        if no_rows.ndim != 2 or inputs.shape[0] != len(targets) or no_rows.dtype != torch.float32:
             raise InputError(f"inputs {list(inputs.shape)} and {len(targets)} targets", allowed="one float32 row each")
         self._layers = linear_layers(model)
-        # Tried in the mode that trains: a layer can mix rows in one mode and not in the other.
+        # Tested in training mode: a layer can mix rows in one mode only.
         model.train()
         refuse_mixed_rows(model, inputs.shape[1])
         self._device = self._layers[0].weight.device
-        here, count = self._device.type == "cpu", len(targets)
+        on_cpu, count = self._device.type == "cpu", len(targets)
         with one_thread():
-            # Nothing is known of the kernels of other devices: there every sample has a place of its own.
-            alike = (rows for rows in MULTIPLES if here and treats_rows_alike(model, inputs.shape[1], rows))
-            self._multiple = next(alike, None)
-        self._places = MULTIPLES[-1] if here else min(count, max(_PLACES, math.ceil(_ROOM * schedule.rate * count)))
+            # The kernels of other devices are unknown: there every sample has a place of its own.
+            multiples = (rows for rows in MULTIPLES if on_cpu and treats_rows_alike(model, inputs.shape[1], rows))
+            self._multiple = next(multiples, None)
+        self._places = (
+            MULTIPLES[-1]
+            if on_cpu
+            else min(count, max(_FEWEST_PLACES, math.ceil(_PLACES_PER_EXPECTED * schedule.rate * count)))
+        )
         self._inputs = inputs if isinstance(inputs, Streamed) else inputs.to(self._device)
         self._model, self._targets = model, targets.to(self._device)
         self._schedule, self._loss = schedule, loss or partial(torch.nn.functional.cross_entropy, reduction="none")
@@ -91,18 +95,18 @@ class PrivateDescent:
         """One batch, one noisy gradient, one update. Raises BudgetError where all steps of the schedule are taken."""
         # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
-        there = [] if self._device.type == "cpu" else [self._device]
-        with torch.random.fork_rng(devices=there):
-            # Dropout's masks must be as secret as the noise: known ones would tie a sample to its place in the batch.
+        devices = [] if self._device.type == "cpu" else [self._device]
+        with torch.random.fork_rng(devices=devices):
+            # Dropout masks must be as secret as the noise: a known mask would tie a sample to its place in the batch.
             seed = int(randomness.uint64(1)[0] >> np.uint64(1))
             torch.default_generator.manual_seed(seed)
-            if there:
-                # All of torch's generators: dropout on a device draws from the device's own.
+            if devices:
+                # Seeds all generators of torch: dropout on a device uses that of the device.
                 torch.manual_seed(seed)
             chosen = poisson_batch(len(self._targets), self._schedule.rate, randomness)
             total = self.clipped_sums(chosen, randomness)
             self._updates.add_noise(total, randomness)
-            # The divisor is public: the number of samples that came would tell who is among them.
+            # The divisor is public: the number of samples in the batch would reveal who is in it.
             self._updates.apply(total.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
 
     def state(self) -> dict[str, Any]:
@@ -122,7 +126,7 @@ class PrivateDescent:
             chosen: the samples of a batch, int64 [b].
         """
         if not len(chosen):
-            # Noise is added to it as to any other: that a batch was empty must not show.
+            # Noise is added to it like to any other sum: an empty batch must not show.
             return torch.zeros(sum(parameter.numel() for parameter in self._parameters), device=self._device)
         with one_thread():
             return clipped_sum(self.captured(chosen), self._schedule.grid, randomness)
@@ -131,14 +135,14 @@ class PrivateDescent:
         """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
         numbers = chosen.numpy()
         if self._multiple is not None:
-            # Repeats a sample that does not count.
+            # Padded with repetitions that are not counted.
             padded = torch.from_numpy(np.append(numbers, np.full(-len(chosen) % self._multiple, numbers[0])))
             return self._passed(padded, slice(0, len(chosen)), chosen)
         if self._places >= len(self._targets):
-            # All samples, each at a place of its own, whoever was chosen: nothing is gathered but what is clipped.
-            there = on_device(numbers, self._device)
-            return self._passed(None, there, there)
-        batches = by_slot(chosen, self._places)
+            # All samples, each at a place of its own, whoever was chosen: only what is clipped is gathered.
+            indices = on_device(numbers, self._device)
+            return self._passed(None, indices, indices)
+        batches = batches_by_slot(chosen, self._places)
         own = [numbers[of.numpy()] for _, of in batches]
         parts = [
             self._passed(rows, on_device(part % self._places, self._device), on_device(part, self._device))
@@ -148,33 +152,33 @@ class PrivateDescent:
         return [Captured.joined(layer, back) for layer in zip(*parts, strict=True)]
 
     def _passed(self, samples: Tensor | None, places: slice | Tensor, chosen: Tensor) -> list[Captured]:
-        """`captured` of the samples `chosen`, at places of a batch of `samples`, or of all; the rest fill it up."""
+        """`captured` of the samples `chosen`, at `places` of a batch of `samples` or of all; the rest is padding."""
         rows, targets = self._inputs, self._targets
         if samples is not None or isinstance(rows, Streamed):
             samples = torch.arange(len(targets)) if samples is None else samples
-            there = on_device(samples.numpy(), self._device)
-            rows = rows_of(rows, samples if isinstance(rows, Streamed) else there).to(self._device)
-            targets = targets.index_select(0, there)
+            indices = on_device(samples.numpy(), self._device)
+            rows = rows_of(rows, samples if isinstance(rows, Streamed) else indices).to(self._device)
+            targets = targets.index_select(0, indices)
         with Recorder(self._layers) as recorder:
             losses = self._loss(self._model(rows), targets)
             seen = recorder.seen
-        # A loss that is already a mean would divide each gradient by the batch, and clipping would bound nothing.
+        # With a mean as loss each gradient would be divided by the batch size, and clipping would bound nothing.
         if losses.shape != targets.shape[:1]:
             raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
         counts = torch.zeros_like(losses)
         counts[places] = 1.0
-        # Of the sum of some, so that each row's gradient is its own: a mean would scale it by who else came.
+        # Gradients of the sum over chosen rows, so that each row has its own: a mean would depend on the batch size.
         deltas = torch.autograd.grad(losses, [output for _, output in seen], counts)
         captured = []
         for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True):
             bias = layer.bias is not None
-            own = self._on_grids(a, rows, bias, chosen)
-            inputs = own.whole if isinstance(own, WholeRows) else a.detach()[places]
-            captured.append(Captured(inputs, delta[places], bias, own))
+            on_grids = self._on_grids(a, rows, bias, chosen)
+            inputs = on_grids.whole if isinstance(on_grids, WholeRows) else a.detach()[places]
+            captured.append(Captured(inputs, delta[places], bias, on_grids))
         return captured
 
     def _on_grids(self, seen: Tensor, rows: Tensor, bias: bool, chosen: Tensor) -> FloatArray | WholeRows | None:
-        """The grids of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+        """The grids of the inputs of a layer that reads the rows of `inputs` themselves; computed once."""
         if seen is not rows:
             return None
         if rows.is_cpu:
@@ -184,9 +188,11 @@ class PrivateDescent:
     def _grids(self, bias: bool) -> FloatArray:
         """The grids [3, n] of all rows, for a layer with or without a bias, on the CPU."""
         if bias not in self._measured:
-            from graphveil.training.clip_loop import measure
+            from graphveil.training.clip_loop import measure_grids
 
-            self._measured[bias] = np.concatenate([measure(rows.numpy(), bias) for rows in self._pieces()], axis=1)
+            self._measured[bias] = np.concatenate(
+                [measure_grids(rows.numpy(), bias) for rows in self._pieces()], axis=1
+            )
         return self._measured[bias]
 
     def _stored(self, bias: bool) -> WholeRows:
@@ -198,13 +204,13 @@ class PrivateDescent:
 
     def _pieces(self) -> Iterator[Tensor]:
         """All rows, some at a time, in memory of their own."""
-        return (rows_of(self._inputs, part) for part in torch.split(torch.arange(len(self._targets)), _MEASURED))
+        return (rows_of(self._inputs, part) for part in torch.split(torch.arange(len(self._targets)), _ROWS_AT_ONCE))
 
 
-def by_slot(chosen: Tensor, places: int = MULTIPLES[-1]) -> list[tuple[Tensor, Tensor]]:
-    """Batches of so many samples in which a sample's place is its number modulo `places`, whatever else was chosen. For
-    processors whose products treat the places of a batch, or batches of other lengths, in other ways. Returns for each
-    batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
+def batches_by_slot(chosen: Tensor, places: int = MULTIPLES[-1]) -> list[tuple[Tensor, Tensor]]:
+    """Batches of `places` samples in which the place of a sample is its number modulo `places`, whatever else was
+    chosen. For processors whose products depend on the place in a batch, or on its length. Returns for each batch the
+    samples [places], and the indices in `chosen` of those that count; an empty place repeats a sample.
 
     Args:
         chosen: int64 [b], at least one.
@@ -234,13 +240,13 @@ def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
     """
     if rate >= 1.0:
         return torch.arange(count)
-    # Rounded down: a batch must never hold a sample with more than the probability that is charged.
+    # Rounded down: a sample must never be in a batch with more than the probability that is charged.
     first, rest = divmod(math.floor(rate * 2.0**64), 1 << 48)
     words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]
     chosen = words < first
-    # A 64-bit number is below the threshold by its first 16 bits, or by the others where those are the threshold's.
-    open_ = np.flatnonzero(words == first)
-    chosen[open_] = randomness.uint64(open_.size) >> np.uint64(16) < np.uint64(rest)
+    # The first 16 bits of a 64-bit number decide the comparison, the other 48 only where the first 16 are equal.
+    undecided = np.flatnonzero(words == first)
+    chosen[undecided] = randomness.uint64(undecided.size) >> np.uint64(16) < np.uint64(rest)
     return torch.from_numpy(np.flatnonzero(chosen))
 
 
@@ -274,8 +280,8 @@ class Streamed:
     """float32 rows [n, d], a few at a time."""
 
     shape: tuple[int, int]  # n and d
-    #: the rows [m, d] of some places, int64 [m], in memory that nobody else reads; the same bits whichever others are
-    #: asked for.
+    #: the rows [m, d] of some indices, int64 [m], in memory of their own; the same bits whichever other rows are
+    #: requested.
     make: Callable[[Tensor], Tensor]
 
 
@@ -287,13 +293,13 @@ def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
 
 
 _PROBES = 7
-# Rows of the batch whose parts are compared with it: a number of times each of `MULTIPLES`.
-_PROBED: Final = 672
+# Rows of the whole batch with which smaller batches are compared: a multiple of each of `MULTIPLES`.
+_BATCH_ROWS: Final = 672
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:
-    """The layers that hold all parameters, each in one plain linear layer, none normalising the batch; else
-    InputError.
+    """The linear layers of a model. Raises InputError unless they hold all parameters, each in one layer, and no module
+    normalises the batch.
     """
     norms = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.instancenorm._InstanceNorm)
     for name, module in model.named_modules():
@@ -329,7 +335,7 @@ def refuse_mixed_rows(model: nn.Module, dimension: int) -> None:
         )
     for row in range(_PROBES):
         unchanged = torch.arange(_PROBES) != row
-        # A large row, a mirrored one and NaN: each gets through layers that the others pass unnoticed.
+        # A large row, a negated row and NaN: each reveals layers that the others do not.
         for value in (torch.full((dimension,), 1e3), -rows[row], torch.full((dimension,), torch.nan)):
             changed = rows.clone()
             changed[row] = value
@@ -352,7 +358,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     """
     generator, training = torch.Generator().manual_seed(0), model.training
     layers = linear_layers(model.eval())
-    count = _PROBED
+    count = _BATCH_ROWS
     x = torch.randn(count, dimension, generator=generator)
     slopes = torch.randn(count, max(layer.out_features for layer in layers), generator=generator)
 
@@ -363,11 +369,11 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
         tensors = [*outputs, *torch.autograd.grad((logits * slopes[batch, : logits.shape[1]]).sum(), outputs)]
         return [tensor.detach() for tensor in tensors]
 
-    # Bit for bit: a last bit that depends on the company is a trace of who else was in the batch.
+    # Bit for bit: a last bit that depends on the batch is a trace of who else was in it.
     whole, alike = seen(torch.arange(count)), True
     for size in (size for size in (1, 2, 3, 5, 7, 11, 13, 17, 19) if size * rows <= count):
         batch = torch.randperm(count, generator=generator)[: size * rows]
-        alike &= all(torch.equal(part, all_[batch]) for part, all_ in zip(seen(batch), whole, strict=True))
+        alike &= all(torch.equal(part, whole_part[batch]) for part, whole_part in zip(seen(batch), whole, strict=True))
     model.train(training)
     return alike
 
@@ -375,7 +381,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
 def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
     """The outputs in the model's present mode, dropout frozen, its buffers and the global generator untouched."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
-    # The same dropout masks before and after: else a change of masks would pass for a change of rows.
+    # The same dropout masks before and after: otherwise other masks would look like mixed rows.
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         outputs: Tensor = model(rows.to(next(model.parameters()).device))

@@ -2,8 +2,8 @@
 
     minimise  mean over training rows of  -log softmax(h W + b)_y
 
-Rows that train and rows that validate are cut out once. The last layer and its loss are one step with classes as rows,
-where softmax over a handful of classes is many times as fast as over columns.
+Training and validation rows are selected once. The last layer and its loss are one step with classes as rows, where
+softmax over a handful of classes is many times as fast as over columns.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class FullBatch:
-    """How long and how fast; training stops after `patience` epochs without a better one (0: never). Better is a higher
-    validation accuracy than ever, or a lower loss: accuracy may stand still long before it rises.
+    """How long and how fast; training stops after `patience` epochs without a better one (0: never). Better is the
+    highest validation accuracy so far, or the lowest loss: accuracy may stay the same for long before it rises.
     """
 
     epochs: int = 100
@@ -52,7 +52,7 @@ def train_full_batch(
     model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train `model` in place, load the weights that validate best into it and return every epoch's figures. Without
-    validation rows the last epoch is kept, and no epoch is left out. Raises InputError for no training rows, or a loss
+    validation rows it trains for all epochs and keeps the last. Raises InputError for no training rows, or a loss
     that is not a number.
 
     Args:
@@ -69,15 +69,15 @@ def train_full_batch(
     best, lowest, best_epoch = (-1.0, 0.0), math.inf, 0
     best_state: dict[str, Tensor] = {}
     for number in range(1, schedule.epochs + 1):
-        # One row has no spread: batch normalization takes what it was begun with.
+        # A single row has no spread, so batch normalization uses its initial statistics.
         model.train(len(train.classes) > 1)
         hidden = net.features(train.inputs)
-        loss, right = head_loss(hidden, net.head.weight, net.head.bias, targets)
+        loss, accuracy = head_loss(hidden, net.head.weight, net.head.bias, targets)
         optimiser.clear()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        # Read together: on a GPU each reading waits for all work before it.
-        figures = torch.stack([loss.detach(), right, *_judge(model, net, validate)]).tolist()
+        # Read together: on a GPU each read waits for all work before it.
+        figures = torch.stack([loss.detach(), accuracy, *_validate(model, net, validate)]).tolist()
         train_loss, train_accuracy, val_loss, val_accuracy = figures
         if train_loss != train_loss:
             raise InputError(f"the training loss is not a number at epoch {number}", remedy="lower learning_rate")
@@ -89,7 +89,7 @@ def train_full_batch(
             best_state = {name: value.detach().clone() for name, value in model.state_dict().items()}
         if progress is not None:
             progress(Progress(number, schedule.epochs))
-        # Only where something validates: without validation rows there is nothing to be patient about.
+        # Only with validation rows: without them no epoch is better than another.
         if best_state and schedule.patience and number - best_epoch >= schedule.patience:
             break
     if best_state:
@@ -98,7 +98,7 @@ def train_full_batch(
     return tuple(history)
 
 
-def _judge(model: nn.Module, net: Perceptron, rows: Rows) -> tuple[Tensor, Tensor]:
+def _validate(model: nn.Module, net: Perceptron, rows: Rows) -> tuple[Tensor, Tensor]:
     """Return loss and accuracy on validation rows, 0 and 0 where there are none."""
     if len(rows.classes) == 0:
         none = net.head.bias.new_zeros(())

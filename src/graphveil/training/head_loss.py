@@ -13,13 +13,13 @@ def head_loss(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple
     slopes in `h`, `weight` and `bias`, and the accuracy in [0, 1].
 
     Args:
-        h: what the last layer is given [n, d].
+        h: the input of the last layer [n, d].
         weight: of the layer [c, d].
         bias: of the layer [c].
         targets: the class of each row as a column of zeros and a one [c, n].
     """
-    loss, right = _HeadLoss.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]
-    return loss, right
+    loss, accuracy = _HeadLoss.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]
+    return loss, accuracy
 
 
 class _HeadLoss(torch.autograd.Function):
@@ -29,12 +29,12 @@ class _HeadLoss(torch.autograd.Function):
     def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         chances = torch.softmax(torch.addmm(bias[:, None], weight, h.t()), dim=0)
         own = (chances * targets).sum(dim=0)
-        right = (own >= chances.amax(dim=0)).float().mean()
-        # About the smallest normal float32: a row that is surely wrong costs much, but not infinity.
+        accuracy = (own >= chances.amax(dim=0)).float().mean()
+        # About the smallest normal float32: a certain but wrong row has a large loss, but not an infinite one.
         loss = -own.clamp_min(1e-38).log_().mean()
         ctx.save_for_backward(h, weight, (chances - targets).div_(h.shape[0]))
-        ctx.mark_non_differentiable(right)
-        return loss, right
+        ctx.mark_non_differentiable(accuracy)
+        return loss, accuracy
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:

@@ -1,4 +1,4 @@
-"""The one training loop: full-batch Adam, one first-layer product an epoch, the chosen epoch's weights kept.
+"""The one training loop: full-batch Adam, one first-layer product an epoch, and the weights of the chosen epoch.
 
 The first layer has no dropout in front of it, so its product after the update serves twice: for this epoch's
 evaluation and for the next epoch's training pass.  Adam is torch's own fused step without its optimiser class, which
@@ -39,8 +39,8 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train, and which epoch to keep; `patience` epochs of which none was kept end it (0:
-    never).
+    """How long and how fast to train, and which epoch to keep; training ends after `patience` epochs without a better
+    one (0: never).
     """
 
     epochs: int = 500
@@ -77,7 +77,7 @@ def train(
     loss stops being a number.
 
     Args:
-        structure: what the model reads of links.
+        structure: the form of the edges that the model reads, see `models.structure_for`.
         seed: fixes dropout; never touches privacy noise.
 
     >>> import torch
@@ -109,7 +109,7 @@ def train(
             logits = backbone.rest(first, structure)
             loss = objective.loss(logits)
             optimiser.clear()
-            # What gradients do not need is freed on the way, before arrays as large are made.
+            # Frees what gradients do not need before arrays of the same size are allocated.
             del first
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -117,7 +117,7 @@ def train(
             first = backbone.first(inputs, structure)
             with torch.no_grad():
                 clean = backbone.rest(first, structure)
-                history.append(judge(number, loss.detach(), logits.detach(), clean, objective))
+                history.append(epoch_figures(number, loss.detach(), logits.detach(), clean, objective))
             if rule(history[-1]):
                 best = {name: value.detach().clone() for name, value in model.state_dict().items()}
                 best_logits, best_epoch = clean.detach(), number
@@ -129,14 +129,14 @@ def train(
     return Trained(best_epoch, best_logits, tuple(history))
 
 
-def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
+def epoch_figures(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
     """Return the epoch's figures. Raises InputError when the loss is not a number.
 
     Args:
         noisy, clean: logits [n, c] with dropout and without, constants.
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
-    # Read together: on a GPU each reading waits for all work before it.
+    # Read together: on a GPU each read waits for all work before it.
     numbers = torch.stack([torch.as_tensor(figure, dtype=torch.float64, device=loss.device) for figure in figures])
     train_loss, val_loss, val_accuracy, estimate, accuracy = numbers.tolist()
     require_finite_loss(train_loss, number)
@@ -152,7 +152,7 @@ def require_finite_loss(loss: float, number: int) -> None:
 
 
 class Adam:
-    """Moves parameters in place against their gradients; one without a gradient stays."""
+    """Updates parameters in place; a parameter without a gradient stays as it is."""
 
     def __init__(self, parameters: Iterable[Tensor], *, learning_rate: float, weight_decay: float = 0.0) -> None:
         self.parameters = list(parameters)
@@ -169,15 +169,15 @@ class Adam:
         from torch.optim.adam import adam
 
         gradients = [parameter.grad for parameter in self.parameters]
-        moved = [place for place, gradient in enumerate(gradients) if gradient is not None]
+        with_gradient = [index for index, gradient in enumerate(gradients) if gradient is not None]
         with torch.no_grad():
             adam(
-                [self.parameters[place] for place in moved],
+                [self.parameters[index] for index in with_gradient],
                 [gradient for gradient in gradients if gradient is not None],
-                [self._means[place] for place in moved],
-                [self._squares[place] for place in moved],
+                [self._means[index] for index in with_gradient],
+                [self._squares[index] for index in with_gradient],
                 [],
-                [self._steps[place] for place in moved],
+                [self._steps[index] for index in with_gradient],
                 fused=True,
                 amsgrad=False,
                 beta1=0.9,

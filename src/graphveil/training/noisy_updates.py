@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 
 
-# The most that one unit moves a clipped sum, in clipping norms: two samples, of which each gradient turns round.
-_MOVES: Final = 4.0
-# Noise of larger multipliers has no table of its own.
-_TABLED: Final = 160.0
-# The noise's deviation in steps, whose table then fits a core's cache; least and most steps of a clipped gradient.
+# The most that one unit moves a clipped sum, in clipping norms: the gradients of two samples may both reverse.
+_LARGEST_MOVE: Final = 4.0
+# Noise of larger multipliers uses `FineNormal`, whose table does not grow with it.
+_LARGEST_TABLED: Final = 160.0
+# The deviation of the noise in steps, whose table then fits a core's cache; fewest and most steps of a gradient.
 _STEPS_OF_NOISE: Final = 1 << 12
 _COARSEST: Final = 1 << 10
 _FINEST: Final = 1 << 13
 _OPTIMISERS: Final = ("adam", "sgd")
-#: Draws at once: 16 MB of noise. A device is waited for less often, and a processor finds the table in its cache.
-_AT_ONCE: Final = 1 << 20
+#: How many draws are made at once, 4 MB of noise: waits for a device are rarer, and on a CPU the table stays cached.
+_DRAWS_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,18 +65,18 @@ class PrivateSchedule:
     @property
     def grid(self) -> GradientGrid:
         """The grid of clipped gradients: as fine as the noise's table allows."""
-        # Coarser where noise is large, so that its deviation stays at some 2^12 steps and its table small.
+        # Coarser where noise is large, so that its deviation stays at about 2^12 steps and its table small.
         steps = min(_FINEST, max(_COARSEST, _STEPS_OF_NOISE / self.noise_multiplier))
         return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
 
     @property
     def noise(self) -> RoundedNormal | FineNormal:
         """The noise of one coordinate, in steps of the grid."""
-        # Up by a few units in the last place: the product must not round below the noise that was paid for.
+        # Rounded up by a few ulps: the product must not fall below the noise that was paid for.
         sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
-        if self.noise_multiplier > _TABLED:
+        if self.noise_multiplier > _LARGEST_TABLED:
             return FineNormal(sigma)
-        return RoundedNormal(sigma, math.ceil(reach_of(_MOVES / self.noise_multiplier) * sigma))
+        return RoundedNormal(sigma, math.ceil(reach_of(_LARGEST_MOVE / self.noise_multiplier) * sigma))
 
     def price(self, epsilon: float, delta: float, parameters: int) -> tuple[float, float]:
         """What a pipeline with this training costs where exact normal noise would cost (epsilon, delta).
@@ -84,7 +84,7 @@ class PrivateSchedule:
         Args:
             parameters: of the model; one sample can change all of them in every step.
         """
-        shift = _MOVES / self.noise_multiplier
+        shift = _LARGEST_MOVE / self.noise_multiplier
         return self.noise.price(epsilon, delta, parameters * self.steps, shift=shift)
 
     def part(self, name: str = "training") -> Descent:
@@ -93,25 +93,25 @@ class PrivateSchedule:
 
 
 class StepNoise:
-    """Noise for one sum after the other: one secret for all of them, a key a step, drawn where the sums lie.
+    """Noise for a sequence of sums: one secret for all, a key for each step, drawn on the device of the sums.
 
         secret  = 32 bytes of the source of randomness        noise of step t = `RoundedNormal` by the t-th key
 
-    No draw hangs on a sum, so the noise of several steps is drawn in one go, the same bits on every device.
+    No draw depends on a sum, so the noise of several steps is drawn together, with the same bits on every device.
     Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them: the
     child is refused.
 
     Args:
-        at_once: how many draws are made in one go.
+        at_once: how many draws are made together.
     """
 
-    def __init__(self, law: RoundedNormal | FineNormal, *, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, law: RoundedNormal | FineNormal, *, at_once: int = _DRAWS_AT_ONCE) -> None:
         self._law, self._at_once = law, at_once
         self._source: Randomness | None = None
         self._keys: Iterator[BlockKey] = iter(())
         self._kernel: NormalKernel | None = None
-        self._ahead: list[Tensor] = []
-        self._room: Tensor | None = None
+        self._drawn_ahead: list[Tensor] = []
+        self._memory: Tensor | None = None
         self._process = os.getpid()
 
     def add_to(self, totals: Tensor, randomness: Randomness, *, steps: int) -> None:
@@ -119,30 +119,30 @@ class StepNoise:
 
         Args:
             totals: [P] whole numbers, float32 where they fit its 24 bits, else float64; contiguous.
-            randomness: where the secret comes from; another gives another.
+            randomness: the source of the secret; another source starts with a new secret.
             steps: sums of this shape still to come.
         """
         if randomness is not self._source:
             secret = BlockNoise(randomness)
-            self._source, self._keys, self._ahead = randomness, (secret.key("step", step) for step in count()), []
+            self._source, self._keys, self._drawn_ahead = randomness, (secret.key("step", step) for step in count()), []
         if isinstance(self._law, FineNormal):
             noise = self._law.draw(totals.numel(), next(self._keys).stream())
-            # Added in float64, where it is exact: rounding the noise first would be no post-processing of the sum.
+            # Added in float64, where the sum is exact: rounding the noise before adding would not be post-processing.
             totals.copy_(totals.double() + torch.from_numpy(noise).view_as(totals).to(totals.device))
             return
-        # A forked process has a copy of the noise ahead, and is refused where it asks for a key.
-        if not self._ahead or os.getpid() != self._process:
-            self._ahead = self._drawn(self._law, totals, min(steps, self._at_once // max(1, totals.numel())))
-        totals += self._ahead.pop()
+        # A forked process has a copy of the noise drawn ahead: it must ask for a new key, which is refused.
+        if not self._drawn_ahead or os.getpid() != self._process:
+            self._drawn_ahead = self._draw_ahead(self._law, totals, min(steps, self._at_once // max(1, totals.numel())))
+        totals += self._drawn_ahead.pop()
 
-    def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
+    def _draw_ahead(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
         """The noise of some steps, the last one first, on the device of the sums."""
         keys = list(islice(self._keys, max(1, steps)))
-        # Written over: all noise of the time before is used, and large arrays are slow to take from the system.
+        # Memory is reused: all noise in it has been added, and large allocations are slow.
         shape = (len(keys), totals.numel())
-        if self._room is None or self._room.shape != shape or self._room.device != totals.device:
-            self._room = torch.empty(shape, device=totals.device)
-        noise = self._room.zero_()
+        if self._memory is None or self._memory.shape != shape or self._memory.device != totals.device:
+            self._memory = torch.empty(shape, device=totals.device)
+        noise = self._memory.zero_()
         if totals.is_cpu:
             for key, draws in zip(keys, noise.numpy(), strict=True):
                 law.add_to(draws, key.stream())
@@ -184,7 +184,7 @@ class NoisyUpdates:
             raise BudgetError(
                 f"all {self.schedule.steps} private steps are taken", remedy="declare more steps before training"
             )
-        # Before the data is read: a step that fails half-way has still been paid for.
+        # Before the data is read: a step that fails half-way is still paid for.
         self._released += 1
 
     def add_noise(self, totals: Tensor, randomness: Randomness) -> None:
@@ -209,10 +209,10 @@ class NoisyUpdates:
             total: float64 [P] in whole steps of the grid; changed in place.
             protect: False leaves the noise out.
         """
-        # An empty batch gets noise too: a step without any would tell that nobody was in it.
+        # An empty batch gets noise too: a step without noise would reveal that it was empty.
         if protect:
             self.add_noise(total, randomness)
-        # The divisor is public: the number of targets that came would tell which.
+        # The divisor is public: the number of targets in the batch would reveal who is in it.
         self.apply((total * (self.schedule.grid.step / self.schedule.expected_batch)).float())
 
     def state(self) -> dict[str, Any]:
@@ -222,12 +222,12 @@ class NoisyUpdates:
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`; steps taken since then stay taken."""
         self._optimiser.load_state_dict(state["optimiser"])
-        # Never back: steps of a run that was cut off have been released, whatever an older checkpoint says.
+        # Never fewer: the steps of an interrupted run have been released, whatever an older checkpoint says.
         self._released = max(self._released, int(state["steps"]))
 
 
 class LaterMean:
-    """The mean of parameters over the later half of a training: post-processing of what is released anyway."""
+    """The mean of parameters over the later half of a training: post-processing of released values."""
 
     def __init__(self, parameters: Iterable[Tensor], updates: NoisyUpdates) -> None:
         self._parameters, self._updates = [parameter.detach() for parameter in parameters], updates

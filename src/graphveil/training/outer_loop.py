@@ -1,9 +1,9 @@
-"""The compiled loops of exact sums of outer products: of whole numbers of 16 bits, two samples at a time.
+"""The compiled loops of exact sums of outer products of 16-bit whole numbers, two samples at a time.
 
     out[j, k] = sum_i deltas[i, j] whole[i, k]        entry [p, k] of a packed array: samples 2 p and 2 p + 1
 
-Processors multiply two pairs of 16-bit numbers and add both products up in one instruction, without rounding: twice to
-four times as many a second as products of floats.
+Processors multiply two pairs of 16-bit numbers and add both products in one instruction, without rounding: two to four
+times as many products a second as of floats.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from graphveil.runtime.compiled import LONG_VECTORS, add_pairs, compiled
 
-# A tile of sums that fits the registers beside what they are made of.
+# A tile of sums that fits into registers together with its operands.
 _ROWS: Final = 8 if LONG_VECTORS else 6
 _COLUMNS: Final = 32 if LONG_VECTORS else 16
 
@@ -50,9 +50,9 @@ def multiply(deltas: npt.NDArray[np.int32], first: int, whole: npt.NDArray[np.in
     """Set `out` to the sums of outer products of packed arrays.
 
     Args:
-        deltas: [p, ...], of which columns are `out`'s rows.
+        deltas: [p, ...], whose columns from `first` on are the rows of `out`.
         first: the first of these columns.
-        whole: [p, ...], whose first columns are those of `out`.
+        whole: [p, ...], whose first columns are the columns of `out`.
         out: [rows, columns] float32 or float64; no sum of absolute products reaches 2^31.
     """
     (rows, columns), corner = out.shape, np.empty((_ROWS, _COLUMNS), out.dtype)

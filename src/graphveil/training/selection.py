@@ -4,7 +4,7 @@
 accuracy not above `ideal`, and a higher training accuracy not above 1.05 `ideal`, each against the best so far; `ideal`
 is what a perfect model would score on the noisy labels.  The first epoch is accepted unconditionally.
 "robust": the highest estimate of the accuracy on true validation labels, (acc' - q) / (p - q), smoothed over epochs;
-equal estimates are told apart by the smoothed validation loss, then the earlier epoch is kept.
+ties are decided by the smoothed validation loss, and then for the earlier epoch.
 "last": the last epoch.
 """
 
@@ -36,7 +36,7 @@ class Epoch:
 
 Rule = Callable[[Epoch], bool]
 #: Estimated accuracy, and minus the validation loss.
-Judged = tuple[float, float]
+Figures = tuple[float, float]
 
 
 def selection_rule(name: str, *, ideal: float) -> Rule:
@@ -73,20 +73,20 @@ def _published(ideal: float) -> Rule:
 
 
 def _robust() -> Rule:
-    smooth: list[Judged] = []
-    best: list[Judged] = []
+    smoothed: list[Figures] = []
+    best: list[Figures] = []
 
     def better(now: Epoch) -> bool:
-        smooth[:] = [smoothed(smooth[0] if smooth else None, now)]
-        if best and smooth[0] <= best[0]:
+        smoothed[:] = [smooth_figures(smoothed[0] if smoothed else None, now)]
+        if best and smoothed[0] <= best[0]:
             return False
-        best[:] = smooth
+        best[:] = smoothed
         return True
 
     return better
 
 
-def smoothed(before: Judged | None, epoch: Epoch) -> Judged:
+def smooth_figures(before: Figures | None, epoch: Epoch) -> Figures:
     """Return the estimated accuracy and minus the validation loss, smoothed over the epochs so far. Single epochs win
     by luck: noisy labels make their estimates jump by more than models differ.
 

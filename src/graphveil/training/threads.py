@@ -1,4 +1,4 @@
-"""How many threads to compute with: the number that measures fastest, not all there are; or one."""
+"""How many threads to compute with: the count that measures fastest, or one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
 
     Args:
         work: what is timed, after one run that is not.
-        repeats: runs a count, of which the fastest counts.
+        repeats: timed runs for each count, of which the fastest is taken.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     best, best_seconds, count = 1, float("inf"), 1
@@ -24,7 +24,7 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
         torch.set_num_threads(count)
         work()
         seconds = min(timeit.repeat(work, number=1, repeat=repeats))
-        # By a tenth: what another job takes meanwhile must not decide the count from run to run.
+        # By a tenth: other jobs on the machine must not change the choice from run to run.
         if seconds < 0.9 * best_seconds:
             best, best_seconds = count, seconds
         count *= 2
@@ -34,7 +34,7 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: what a row becomes must not depend on where others would cut the work into pieces."""
+    """Compute on one thread: the result for a row must not depend on how work is divided between threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

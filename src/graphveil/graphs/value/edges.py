@@ -14,7 +14,7 @@ import numpy.typing as npt
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.runtime.late import Tensor, torch
-from graphveil.runtime.sorted_arrays import HALF, packed, turned
+from graphveil.runtime.sorted_arrays import HALF, packed, swapped
 from graphveil.runtime.words import count_of
 
 
@@ -60,7 +60,7 @@ def merge_edges(
     single = size = _distinct(words[:listed])
     if not directed:
         for block in Blocks(single, _CACHE_BLOCK):
-            words[single:][block.rows] = turned(words[block.rows])
+            words[single:][block.rows] = swapped(words[block.rows])
         size = _distinct(words[: 2 * single])
     stored = size if directed else size // 2
     mirrored = 0 if directed else single - stored
@@ -140,7 +140,7 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
     keys = packed(source, target)
     if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
         return False
-    return directed or np.array_equal(np.sort(turned(keys)), keys)
+    return directed or np.array_equal(np.sort(swapped(keys)), keys)
 
 
 def require_nodes(source: np.ndarray, target: np.ndarray, nodes: int) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from graphveil.errors import InputError
-from graphveil.runtime.checks import is_number, written
+from graphveil.runtime.checks import is_number, value_text
 
 #: Above this nothing is hidden: e^200 times as likely is a proof. Whoever wants no protection says so with inf.
 LARGEST_EPSILON: Final = 200.0
@@ -27,7 +27,7 @@ def require_budget(name: str, value: object, public: str, *, remedy: str | None 
     large = is_number(value) and LARGEST_EPSILON < value < math.inf
     if not (is_number(value) and value > 0) or large:
         raise InputError(
-            f"{name} is {written(value)}",
+            f"{name} is {value_text(value)}",
             allowed=f"a number in (0, {LARGEST_EPSILON:g}], or inf for {public}",
             remedy="more hides nothing, but would look like a guarantee" if large else remedy,
         )

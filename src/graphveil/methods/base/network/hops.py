@@ -31,7 +31,7 @@ from graphveil.methods.base.network.network import FeatureMatrix, Labels, Networ
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.runtime.late import sparse as sp
-from graphveil.training.selection import smoothed
+from graphveil.training.selection import smooth_figures
 
 #: Hops of labels that are tried beside 0.
 LABEL_HOPS: Final = (4, 1)
@@ -117,7 +117,7 @@ def choose_hops(
         trials[pair] = training(features, offset, labels, topology, hops, **keywords)
         smooth, best = None, 0.0
         for epoch in trials[pair].history:
-            smooth = smoothed(smooth, epoch)
+            smooth = smooth_figures(smooth, epoch)
             best = max(best, smooth[0])
         # An estimate above 1 is the luck of noisy reports.
         return min(1.0, best)
