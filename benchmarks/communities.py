@@ -26,7 +26,7 @@ from scipy.sparse import csr_matrix
 
 from graphveil.graphs import load_graph
 from graphveil.hierarchy import choose_blocks, collapse_by_support, log_likelihood, pair_tree
-from graphveil.hierarchy.community_tree import adjacency_of, louvain, nested_communities, numbered, tree_of_communities
+from graphveil.hierarchy.community_tree import adjacency_of, louvain, nested_communities, renumber, tree_of_communities
 from timing import processor, ratio
 
 SHARE, SMALLEST = 0.2, 4
@@ -122,7 +122,7 @@ def levels_of(divide: Division | None, adjacency: csr_matrix, seed: int) -> list
             part = adjacency[members][:, members]
             if len(members) >= SMALLEST and part.nnz:
                 inner[members] = divide(part, seed)
-        finer = numbered(groups, inner)
+        finer = renumber(groups, inner)
         if finer.max() == groups.max():
             return levels
         levels.append(finer)

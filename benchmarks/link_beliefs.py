@@ -77,7 +77,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     table = torch.randn(144, CLASSES, CLASSES, generator=generator)
     cell = torch.randint(144, (len(pairs.source),), generator=generator)
     sent = PairMessages.between(pairs.source, pairs.target, cell)
-    messages = sent.silence(beliefs)
+    messages = sent.zero_messages(beliefs)
     sent.renew(messages, beliefs, table.exp())  # compiles
     ours, plain = in_turns(
         lambda: sent.renew(messages, beliefs, table.exp()),

@@ -17,18 +17,18 @@ from graphveil.aggregation import adjacency, from_scipy
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.models.blocks.block_model import DAMPING, PIECE, PairMessages
 from graphveil.models.labels.belief import (
-    DISCOUNT,
-    TEMPER,
+    ANSWER_DISCOUNT,
+    ANSWER_TEMPER,
     Edges,
     answer_shares,
     edges_of,
     fit_answers,
-    heard_of_friends,
+    friends_evidence,
+    posterior_with_answers,
     propagate_beliefs,
-    with_answers,
 )
 from graphveil.models.labels.label_prior import (
-    HOMOPHILY,
+    HOMOPHILY_RANGE,
     LEAST_SHARE,
     Channel,
     class_shares,
@@ -131,8 +131,8 @@ def test_the_formula_on_one_friend_and_on_busy_people() -> None:
     """Node 1 moves from 0.6 to 0.9; H is 1.5 for equal classes and 0.5 for others; all edges weigh the same."""
     after = BEFORE.clone()
     after[1] = torch.tensor([0.9, 0.1])
-    field = heard_of_friends(edges(torch.tensor([[0, 0], [1, 2]]), 3), BEFORE, after, EVEN, 0.5)
-    expected = TEMPER * np.log([(0.9 * 1.5 + 0.1 * 0.5) / (0.6 * 1.5 + 0.4 * 0.5), (0.45 + 0.15) / (0.3 + 0.6)])
+    field = friends_evidence(edges(torch.tensor([[0, 0], [1, 2]]), 3), BEFORE, after, EVEN, 0.5)
+    expected = ANSWER_TEMPER * np.log([(0.9 * 1.5 + 0.1 * 0.5) / (0.6 * 1.5 + 0.4 * 0.5), (0.45 + 0.15) / (0.3 + 0.6)])
     assert field[0].numpy() == pytest.approx(expected, rel=1e-5)
     assert not field[1:].any(), "node 1 is no friend of its own, and node 0 gave no answer"
     # A path of four: the edge in the middle has ends of degree 2.
@@ -140,8 +140,8 @@ def test_the_formula_on_one_friend_and_on_busy_people() -> None:
     before = torch.full((4, 2), 0.5)
     after = before.clone()
     after[1] = torch.tensor([0.9, 0.1])
-    heard = heard_of_friends(path, before, after, EVEN, 0.5)
-    assert float(heard[0, 0] / heard[2, 0]) == pytest.approx(2**DISCOUNT, rel=1e-5)
+    heard = friends_evidence(path, before, after, EVEN, 0.5)
+    assert float(heard[0, 0] / heard[2, 0]) == pytest.approx(2**ANSWER_DISCOUNT, rel=1e-5)
 
 
 # ---- classes from labels and answers ----
@@ -172,9 +172,11 @@ def test_how_classes_answer_is_learned_from_noisy_answers_alone() -> None:
 def test_the_formula_on_one_person() -> None:
     """0.5 x (0.9 x 0.88 + 0.1 x 0.12) against 0.5 x (0.2 x 0.88 + 0.8 x 0.12)."""
     evidence = np.log(np.array([[0.88, 0.12]]))
-    computed = with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
+    computed = posterior_with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
     assert computed[0, 0] == pytest.approx(0.804 / (0.804 + 0.272))
-    assert with_answers(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(np.array([[0.3, 0.7]]))
+    assert posterior_with_answers(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(
+        np.array([[0.3, 0.7]])
+    )
     _, posterior, few = world(12, 1.0, 3)  # few people lean on what was declared
     assert np.abs(fit_answers(posterior, few, TABLE) - TABLE).max() < 0.15
     assert np.abs(fit_answers(posterior, few) - TABLE).max() > 0.15
@@ -339,7 +341,7 @@ def test_homophily_is_found(h: float) -> None:
 def test_homophily_stays_where_there_is_something_to_infer() -> None:
     nobody = torch.full((10,), -1)
     source, target = torch.arange(5), torch.arange(5, 10)
-    assert homophily(label_pairs(source, target, nobody, C), behind(1.0)) == pytest.approx(sum(HOMOPHILY) / 2)
+    assert homophily(label_pairs(source, target, nobody, C), behind(1.0)) == pytest.approx(sum(HOMOPHILY_RANGE) / 2)
     for h in (0.0, 1.0):
         source, target, labels = planted(h, 2_000)
-        assert homophily(label_pairs(source, target, labels, C), behind(8.0)) == HOMOPHILY[int(h)]
+        assert homophily(label_pairs(source, target, labels, C), behind(8.0)) == HOMOPHILY_RANGE[int(h)]

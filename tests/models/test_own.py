@@ -17,7 +17,14 @@ from graphveil.aggregation import Inputs, build_inputs, from_scipy, normalised, 
 from graphveil.errors import InputError
 from graphveil.models import BACKBONES, build_backbone, first_width, structure_for
 from graphveil.models.networks.layers import dropout
-from graphveil.models.networks.own import Links, OwnBackbone, as_rows, asks_for, require_scores, require_weights
+from graphveil.models.networks.own import (
+    Links,
+    OwnBackbone,
+    as_rows,
+    edge_arguments_of,
+    require_scores,
+    require_weights,
+)
 from graphveil.models.networks.perceptrons import selu, unit
 from tests.training.dense import layer
 
@@ -51,9 +58,9 @@ def dense(values: Tensor) -> Inputs:
 
 
 def test_a_module_is_handed_what_its_forward_names() -> None:
-    assert asks_for(nn.Linear(D, C)) == ()
-    assert asks_for(Watching()) == ("edge_index", "edge_weight")
-    assert asks_for(OnlyWeights()) == ("edge_weight",)
+    assert edge_arguments_of(nn.Linear(D, C)) == ()
+    assert edge_arguments_of(Watching()) == ("edge_index", "edge_weight")
+    assert edge_arguments_of(OnlyWeights()) == ("edge_weight",)
     own = OwnBackbone(Watching())
     module: Any = own.module
     first = own.first(dense(rows()), Links(EDGES))

@@ -1,4 +1,4 @@
-"""Compiled loops for communities and for joining them. Import this module inside functions only."""
+"""Compiled loops that find and join communities. Import this module inside functions only: it loads the compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from graphveil.runtime.compiled import compiled, prefetch
 from graphveil.runtime.sorted_arrays import IntArray
 
-#: How many edges ahead the community of an edge's end is asked for; half as many, what that community holds.
+#: How many edges ahead the community of an edge's end is prefetched; the sums of that community half as many.
 _AHEAD: Final = 64
 
 
@@ -38,70 +38,70 @@ def move_nodes(
         community: whole numbers [n], set to the number of one node of each node's community.
     """
     nodes = len(order)
-    # Rows in the order of the visits: fetching them from all over memory would take longer than the work.
-    starts, targets, values = _by_turns(indptr, indices, data, order)
+    # Rows in the order of the visits: random access to memory would take longer than the work.
+    starts, targets, values = _in_visiting_order(indptr, indices, data, order)
     weight, total = weight[order], total[order]
-    # What a community holds, and the weight of a node's edges towards it, side by side: one line of the cache for both.
+    # The weight in a community and the weight of a node's edges to it, side by side: one cache line for both.
     sums, current = np.zeros((nodes, 2)), np.arange(nodes, dtype=np.int32)
     sums[:, 0] = weight
     column, last = current.reshape(nodes, 1), len(targets) - 1
     touched = np.empty(nodes + 1, np.int32)
-    moved_in_all = 0
+    total_moves = 0
     for _ in range(sweeps):
-        moved = 0
+        moves = 0
         for node in range(nodes):
             # A node without an edge in its group has nowhere to go, and its rate would be 0 / 0.
             if total[node] == 0:
                 continue
-            own, many = current[node], 0
+            own, touched_count = current[node], 0
             for place in range(starts[node], starts[node + 1]):
-                # A node that moves until the edge's turn costs a wait, and changes no sum.
+                # Only a prefetch: if the node moves before, the read is slow, but the sums are right.
                 prefetch(column, targets[min(place + _AHEAD, last)], 0)
                 prefetch(sums, current[targets[min(place + _AHEAD // 2, last)]], 0)
                 other = targets[place]
                 if other == node:
                     continue
                 group = current[other]
-                # Always written, and counted only where it is new: a branch would be mispredicted at every other edge.
-                touched[many] = group
-                many += sums[group, 1] == 0
+                # Always written, but counted only where it is new: a branch would be mispredicted at every other edge.
+                touched[touched_count] = group
+                touched_count += sums[group, 1] == 0
                 sums[group, 1] += values[place]
-            # The node is taken out first: else its own weight would speak for staying where it is.
+            # Without the node itself: otherwise its own weight would count for staying.
             sums[own, 0] -= weight[node]
             rate = weight[node] / total[node]
-            best, most = own, sums[own, 1] - rate * sums[own, 0]
-            for place in range(many):
+            best, best_gain = own, sums[own, 1] - rate * sums[own, 0]
+            for place in range(touched_count):
                 group = touched[place]
                 gain = sums[group, 1] - rate * sums[group, 0]
-                # Sums of weights in another order differ in the last digits: without the margin, ties would hang on it.
-                if gain > most + 1e-9:
-                    best, most = group, gain
+                # Sums in another order differ in the last digits: without the margin these would decide ties.
+                if gain > best_gain + 1e-9:
+                    best, best_gain = group, gain
                 sums[group, 1] = 0
             sums[best, 0] += weight[node]
             if best != own:
                 current[node] = best
-                moved += 1
-        moved_in_all += moved
+                moves += 1
+        total_moves += moves
         # Less than half a percent moved: further sweeps change little, and the next level starts from fewer nodes.
-        if moved * 200 < nodes:
+        if moves * 200 < nodes:
             break
     for node in range(nodes):
         community[order[node]] = order[current[node]]
-    return moved_in_all
+    return total_moves
 
 
 @compiled
-def _by_turns(
+def _in_visiting_order(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, order: IntArray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same edges among nodes that are numbered by their places in `order`, each row in the order that it has."""
-    turn, starts = np.empty(len(order), np.int32), np.zeros_like(indptr)
+    """The same edges with nodes renumbered by their positions in `order`; each row keeps its order."""
+    position, starts = np.empty(len(order), np.int32), np.zeros_like(indptr)
     for place in range(len(order)):
-        turn[order[place]] = place
+        position[order[place]] = place
     targets, values, count = np.empty_like(indices), np.empty_like(data), 0
     for place in range(len(order)):
         for edge in range(indptr[order[place]], indptr[order[place] + 1]):
-            targets[count], values[count] = turn[indices[edge]], data[edge]
+            targets[count], values[count] = position[indices[edge]], data[edge]
             count += 1
         starts[place + 1] = count
     return starts, targets, values
@@ -124,7 +124,7 @@ def edges_within(
         starts[node + 1] = count
     columns, values, count = np.empty(count, indices.dtype), np.empty(count, data.dtype), 0
     for node in range(len(groups)):
-        # Most rows lose all or nothing towards the end: those that lose all are not read again.
+        # On late levels most rows lose all edges or none: those that lose all are not read again.
         if starts[node] == starts[node + 1]:
             continue
         for place in range(indptr[node], indptr[node + 1]):
@@ -164,7 +164,7 @@ def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, inner: i
     """Join the trees of each interval of a row in pairs of neighbours, level by level; return the roots int64 [k].
 
     Args:
-        row: int64 [n], the roots of trees that stand side by side; used up.
+        row: int64 [n], the roots of trees side by side; overwritten.
         firsts: int64 [k+1], where each interval starts, and the end.
         children: int64 [2, n-1], filled from column `inner`, how many inner nodes there are already.
     """
@@ -172,7 +172,7 @@ def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, inner: i
     roots = np.empty(len(firsts) - 1, np.int64)
     for interval in range(len(firsts) - 1):
         first, count = firsts[interval], firsts[interval + 1] - firsts[interval]
-        # Level by level and in place: an interval of k trees is used up without room for any list of its own.
+        # Level by level and in place, so that no further memory is needed.
         while count > 1:
             pairs = count // 2
             for pair in range(pairs):
@@ -200,7 +200,7 @@ def join_level(
     """Join the groups firsts[p] .. firsts[p+1]-1 of each parent p: the largest by density, the rest flatly beside them.
 
     Args:
-        indptr, indices, data: edges between the groups of one parent in CSR form; other groups are never named.
+        indptr, indices, data: edges between groups of the same parent, in CSR form.
         sizes: float64 [k], nodes in each group.
         firsts: int64 [parents+1], where each parent's groups start, and the end.
         roots: int64 [k], the root of each group's tree.
@@ -215,7 +215,7 @@ def join_level(
     rank = np.empty(len(roots), np.int64)
     for parent in range(len(firsts) - 1):
         first, stop = firsts[parent], firsts[parent + 1]
-        # A stable sort: groups of one size keep their order, and the tree is the same on every machine.
+        # A stable sort: groups of equal size keep their order, so the tree is the same on every machine.
         by_size = first + np.argsort(-sizes[first:stop], kind="mergesort")
         count = min(stop - first, most)
         rank[by_size] = np.arange(stop - first)
@@ -241,51 +241,51 @@ def _join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, childr
     """Join k trees, always the two with the densest pairs between them (average linkage); return the root of all.
 
     Where no edges are left, the smallest come first. Roots [k], leaves below each [k] and edges between them [k, k] are
-    used up; `children` [2, n-1] are filled from column `inner`.
+    overwritten; `children` [2, n-1] are filled from column `inner`.
     """
     count, leaves = len(root), children.shape[1] + 1
     best = np.full(count, -1, np.int64)
-    gone = np.zeros(count, np.bool_)
+    joined = np.zeros(count, np.bool_)
     for a in range(count):
-        best[a] = _densest(a, size, edges, gone)
+        best[a] = _densest(a, size, edges, joined)
     for _ in range(count - 1):
         a = -1
         for b in range(count):
-            if not gone[b] and best[b] >= 0 and (a < 0 or _before(b, best[b], a, best[a], size, edges)):
+            if not joined[b] and best[b] >= 0 and (a < 0 or _joins_first(b, best[b], a, best[a], size, edges)):
                 a = b
         b = best[a]
         children[0, inner], children[1, inner] = root[a], root[b]
         root[a] = leaves + inner
         inner += 1
-        gone[b] = True
+        joined[b] = True
         size[a] += size[b]
         for c in range(count):
             edges[a, c] += edges[b, c]
             edges[c, a] = edges[a, c]
         for c in range(count):
             # Only rows whose best was one of the two that changed are searched again.
-            if not gone[c] and (c == a or best[c] == a or best[c] == b):
-                best[c] = _densest(c, size, edges, gone)
-            elif not gone[c] and _before(c, a, c, best[c], size, edges):
+            if not joined[c] and (c == a or best[c] == a or best[c] == b):
+                best[c] = _densest(c, size, edges, joined)
+            elif not joined[c] and _joins_first(c, a, c, best[c], size, edges):
                 best[c] = a
         best[b] = -1
     for a in range(count):
-        if not gone[a]:
+        if not joined[a]:
             return int(root[a])
     return -1
 
 
 @compiled
-def _densest(a: int, size: np.ndarray, edges: np.ndarray, gone: np.ndarray) -> int:
+def _densest(a: int, size: np.ndarray, edges: np.ndarray, joined: np.ndarray) -> int:
     best = -1
     for b in range(len(size)):
-        if b != a and not gone[b] and (best < 0 or _before(a, b, a, best, size, edges)):
+        if b != a and not joined[b] and (best < 0 or _joins_first(a, b, a, best, size, edges)):
             best = b
     return best
 
 
 @compiled
-def _before(a: int, b: int, c: int, d: int, size: np.ndarray, edges: np.ndarray) -> bool:
+def _joins_first(a: int, b: int, c: int, d: int, size: np.ndarray, edges: np.ndarray) -> bool:
     """Whether a and b are to be joined before c and d."""
     first, second = edges[a, b] / (size[a] * size[b]), edges[c, d] / (size[c] * size[d])
     return bool(first > second or (first == second and size[a] + size[b] < size[c] + size[d]))

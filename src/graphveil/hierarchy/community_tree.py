@@ -1,4 +1,4 @@
-"""A dendrogram from what everybody knows: public edges and, for people without any, public features.
+"""A dendrogram from public facts: public edges and, for people without any, public features.
 
 No private edge is read, so the tree costs nothing and the whole budget goes to counts. Communities inside communities
 follow V. Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. 2008,
@@ -30,29 +30,33 @@ if TYPE_CHECKING:
     Features: TypeAlias = npt.NDArray[np.floating] | sparse.csr_matrix
     """Rows of numbers, dense or sparse."""
 
-_SUPPORT: Final = 64  # public edges below which a subtree counts as one block; it decides which order wins, no more
-_PRICE: Final = 1.0  # nats a node that its finer community must be worth, which is read off the same edges
+_LEAST_SUPPORT: Final = 64  # with fewer public edges a subtree counts as one block; only affects which order wins
+_DIVISION_PENALTY: Final = (
+    1.0  # nats a node by which a finer division must fit better, since it was read off the same edges
+)
 
 
-def _worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram) -> list[IntArray]:
-    """Return nested partitions [n] again, without the divisions that an order by degree (`rank`) does better."""
+def _without_poor_divisions(
+    rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram
+) -> list[IntArray]:
+    """Return nested partitions [n] without the divisions that fit worse than an order by degree (`rank`)."""
     from graphveil.hierarchy.community_kernels import best_values
 
     alternatives = np.full(nested.nodes, -np.inf)
     roots_of_levels, inside = [_subtree_roots(nested, groups) for groups in levels], pairs
     for groups, top in zip(levels[:-1], roots_of_levels, strict=False):
-        # The two orders differ in pairs inside groups alone: the others would add the same nats to both.
+        # The two orders differ only in pairs inside groups: all other pairs would add the same nats to both.
         inside = inside[:, groups[inside[0]] == groups[inside[1]]]
         tree = ranked_tree(rank, groups)
-        value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
-        # A finer division always fits the edges it was read off better; the price keeps it from winning by that alone.
-        alternatives[top] = value[_subtree_roots(tree, groups)] + _PRICE * np.bincount(groups)
-    replaced = best_values(*_node_statistics(nested, pairs), alternatives, _SUPPORT)[1]
+        value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _LEAST_SUPPORT)
+        # A finer division always fits the edges that it was read off better; the penalty offsets that.
+        alternatives[top] = value[_subtree_roots(tree, groups)] + _DIVISION_PENALTY * np.bincount(groups)
+    replaced = best_values(*_node_statistics(nested, pairs), alternatives, _LEAST_SUPPORT)[1]
     result, settled = [levels[0]], np.zeros(len(levels[0]), np.bool_)
     for groups, top, finer in zip(levels[:-1], roots_of_levels, levels[1:], strict=False):
-        # Once an order by degree was better, nothing inside the group is divided any more.
+        # Where the order by degree is better, nothing inside the group is divided further.
         settled |= replaced[top][groups]
-        result.append(numbered(result[-1], np.where(settled, 0, finer)))
+        result.append(renumber(result[-1], np.where(settled, 0, finer)))
     return result
 
 
@@ -76,15 +80,15 @@ def bounds(groups: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.bincount(groups))])
 
 
-def numbered(groups: IntArray, inner: IntArray) -> IntArray:
+def renumber(groups: IntArray, inner: IntArray) -> IntArray:
     """Return numbers without gaps for the pairs of an outer and an inner group, rising with the outer one: int64 [n].
 
     Args:
         groups: int64 [n], outer groups.
-        inner: int64 [n], the same number may stand in several outer ones.
+        inner: int64 [n], inner groups; the same number may be used in several outer groups.
     """
     pairs = packed(groups, inner - inner.min())
-    # Equal pairs get one number, whichever comes first: no stable sort, which takes several times as long.
+    # Not a stable sort, which takes several times as long: equal pairs get the same number in any order.
     order = np.argsort(pairs)
     ordered = pairs[order]
     result = np.empty(len(groups), np.int64)
@@ -93,7 +97,7 @@ def numbered(groups: IntArray, inner: IntArray) -> IntArray:
 
 
 def _subtree_roots(tree: Dendrogram, groups: IntArray) -> IntArray:
-    """The node above all members of each group, each of which is a subtree."""
+    """The root of the subtree of each group; every group is a subtree."""
     order = tree.layout.order
     # Every group is one interval of the row of leaves, so the ancestor of its two ends is that of all its members.
     row = groups[order]
@@ -109,7 +113,7 @@ def _subtree_roots(tree: Dendrogram, groups: IntArray) -> IntArray:
 def _node_statistics(
     tree: Dendrogram, pairs: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Children, edges and pairs of each inner node, and both of all below it."""
+    """Children, edges and pairs of each inner node, and edges and pairs of its subtree."""
     layout = tree.layout
     across = ((layout.middle - layout.start) * (layout.stop - layout.middle))[tree.leaves :]
     edges, sizes = count_edges(tree, pairs), tree.sizes[tree.leaves :]
@@ -118,7 +122,7 @@ def _node_statistics(
 
 _WIDTH: Final = 16
 _ROWS: Final = 1 << 16
-_LEAF_SIZE: Final = 16  # so few nodes are near enough as they are
+_LEAF_SIZE: Final = 16  # so few nodes are not ordered further
 
 
 def random_projection(features: Features, nodes: int, rng: np.random.Generator) -> FloatArray:
@@ -131,7 +135,7 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
-    # Sixteen sums put like next to like, and the work no longer grows with the width.
+    # Sixteen sums preserve similarity, and the work does not grow with the width.
     projection = rng.normal(size=(features.shape[1], _WIDTH))
     result: FloatArray = np.empty((nodes, _WIDTH))
     for first in range(0, nodes, _ROWS):
@@ -170,7 +174,7 @@ def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
 
     Args:
         rows: [n, k].
-        nodes: the m to rank.
+        nodes: the m nodes to rank.
     """
     order = np.arange(len(nodes))
     width = 1 << max(0, len(nodes) - 1).bit_length()  # powers of two, as the leaves are joined in pairs of neighbours
@@ -201,20 +205,20 @@ def nested_communities(adjacency: sparse.csr_matrix, *, smallest: int, rng: np.r
     levels = [np.zeros(adjacency.shape[0], np.int64)]
     while True:
         groups = levels[-1]
-        open_ = np.bincount(groups) >= smallest
-        inside = _edges_inside(adjacency, np.where(open_[groups], groups, -1))
+        divisible = np.bincount(groups) >= smallest
+        inside = _edges_inside(adjacency, np.where(divisible[groups], groups, -1))
         if not inside.nnz:
             return levels
-        finer = numbered(groups, np.where(open_[groups], louvain(inside, groups, rng), 0))
+        finer = renumber(groups, np.where(divisible[groups], louvain(inside, groups, rng), 0))
         if finer.max() == groups.max():
             return levels
         levels.append(finer)
-        # Edges that an outer division cut are gone for good: no later one can join what lies in two groups.
+        # Edges between groups are dropped for all finer levels: no later division joins nodes of two groups.
         adjacency = inside
 
 
 def louvain(adjacency: sparse.csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """Run once in all groups at once: nodes move, communities become nodes, until nothing moves.
+    """Run Louvain in all groups at once: nodes move, communities become nodes, until nothing moves.
 
     Args:
         adjacency: symmetric [n, n], no edge between two groups.
@@ -228,19 +232,19 @@ def louvain(adjacency: sparse.csr_matrix, groups: IntArray, rng: np.random.Gener
     result = np.arange(len(groups))
     while True:
         weight = np.asarray(adjacency.sum(axis=1), np.float64).ravel()
-        # Each group's own sum: with that of all nodes, small groups would see no reason to divide.
+        # The sum of each group: with that of all nodes, small groups would not be divided.
         total = np.bincount(groups, weight)[groups]
         community = np.arange(len(groups))
-        # A public seed shuffles the order: in the order of ids, low ids would be visited first and attract the rest.
+        # Shuffled by a public seed: in the order of ids, low ids would be visited first and attract the rest.
         order = rng.permutation(len(groups))
-        # Group after group: nothing that happens in one is seen in another, and what one needs stays in the cache.
+        # Group after group: groups do not affect each other, and the data of one stay in the cache.
         order = order[np.argsort(packed(groups[order], np.arange(len(order))))]
         moved = move_nodes(
             adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, community, _SWEEPS
         )
         used = np.zeros(len(community), np.bool_)
         used[community] = True
-        # Counted anew without gaps, in their order.
+        # Renumbered without gaps, in their order.
         community = (np.cumsum(used) - 1)[community]
         result = community[result]
         count = int(community.max()) + 1
@@ -263,11 +267,11 @@ def _edges_inside(adjacency: sparse.csr_matrix, groups: IntArray) -> sparse.csr_
 
 
 _SMALLEST: Final = 4
-_MOST: Final = 512  # groups joined by density at once; the work is their square
+_MOST_JOINED: Final = 512  # groups joined by density at once; the work grows with their square
 
 
 def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None = None, seed: int = 0) -> Dendrogram:
-    """Divide the nodes into communities, these again, and so on; join what is found two by two.
+    """Divide the nodes into communities, these again, and so on; join the communities two by two.
 
     Communities of one parent are joined where their pairs are densest first. The nodes of a community that is not
     divided stand by falling public degree, so that its blocks tell the well connected from the others. Nodes without
@@ -285,7 +289,7 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
     isolated, like = np.flatnonzero(np.diff(adjacency.indptr) == 0), np.zeros(nodes, np.int64)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
     homes = None
-    # Features place only people without a public edge: for all others their edges say more of whom they know.
+    # Features place only people without a public edge: for everybody else, edges say more about who knows whom.
     if features is not None and len(isolated):
         rows = random_projection(features, nodes, rng)
         like[isolated] = similar_order(rows, isolated)
@@ -301,7 +305,7 @@ def tree_of_communities(
     like: IntArray,
     homes: IntArray | None = None,
 ) -> Dendrogram:
-    """Return one tree of nested communities, without the divisions that an order by degree does better.
+    """Return one tree of nested communities, without the divisions that fit worse than an order by degree.
 
     Args:
         pairs: int64 [2, m], the public edges, each once.
@@ -319,8 +323,8 @@ def tree_of_communities(
         for level, finer in enumerate(levels[1:]):
             inner = finer.copy()
             inner[degree == 0] = homes if homes is not None and level == 0 else -1
-            placed.append(numbered(placed[-1], inner))
-        levels = _worthwhile_levels(rank, pairs, placed, _joined(adjacency, placed, rank))
+            placed.append(renumber(placed[-1], inner))
+        levels = _without_poor_divisions(rank, pairs, placed, _joined(adjacency, placed, rank))
     return _joined(adjacency, levels, rank)
 
 
@@ -342,22 +346,22 @@ def _joined(adjacency: sparse.csr_matrix, levels: list[IntArray], rank: IntArray
     finest = levels[-1]
     children = np.empty((2, len(finest) - 1), np.int64)
     roots = join_intervals(np.argsort(packed(finest, rank)), bounds(finest), children, 0)
-    steps = list(zip(levels[:-1], levels[1:], _between(adjacency, levels), strict=True))
+    steps = list(zip(levels[:-1], levels[1:], _edges_between_siblings(adjacency, levels), strict=True))
     # From the finest level up, so that children have their numbers before a parent needs them.
     for coarser, finer, between in reversed(steps):
         parents = np.empty(len(roots), np.int64)
         parents[finer] = coarser
         arrays, sizes = (between.indptr, between.indices, between.data), np.bincount(finer).astype(np.float64)
-        roots = join_level(*arrays, sizes, bounds(parents), roots, children, _MOST)
+        roots = join_level(*arrays, sizes, bounds(parents), roots, children, _MOST_JOINED)
     return dendrogram_of(*children)
 
 
-def _between(adjacency: sparse.csr_matrix, levels: list[IntArray]) -> Iterator[sparse.csr_matrix]:
+def _edges_between_siblings(adjacency: sparse.csr_matrix, levels: list[IntArray]) -> Iterator[sparse.csr_matrix]:
     """Yield the edges between the groups of one parent, for each level but the first."""
     from graphveil.hierarchy.community_kernels import edges_between
 
     for groups in levels[1:]:
-        # What is left lies inside parents. Groups are fewer than nodes, whose numbers have 32 bits.
+        # The remaining edges lie inside parents. Groups are fewer than nodes, so their numbers fit into 32 bits.
         source, target, values = edges_between(
             adjacency.indptr, adjacency.indices, adjacency.data, groups.astype(np.int32)
         )

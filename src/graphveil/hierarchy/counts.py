@@ -27,11 +27,11 @@ from graphveil.runtime.sorted_arrays import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PairTree:
-    """A tree together with what is public about the pairs it sorts."""
+    """A tree, and the public facts about pairs by its inner nodes."""
 
     tree: Dendrogram  # the dendrogram over all n nodes
     row: IntArray  # [k] the private nodes in the order of the tree's leaves
-    place: IntArray  # [n] where each node stands in `row`; who is no private node has the place of the next that is
+    place: IntArray  # [n] the index of each private node in `row`; for all other nodes that of the next private leaf
     start: IntArray  # with middle, stop: [2n-1] the interval of `row` under each node, as in `Layout`
     middle: IntArray
     stop: IntArray
@@ -57,15 +57,15 @@ def pair_tree(
     """
     inside = member_mask(members, tree.leaves)
     public_pairs = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
-    # Public edges elsewhere are no protected pairs anyway: taking them off again would make some counts negative.
+    # Public edges elsewhere are no protected pairs: subtracting them too would make some counts negative.
     public_pairs = public_pairs[:, inside[public_pairs[0]] & inside[public_pairs[1]]]
     layout = tree.layout
-    # Declared members: a node without a private edge would never get a synthetic one, and that tells.
+    # Declared members, not nodes with private edges: else who gets synthetic edges would reveal who has private ones.
     ranks = np.concatenate([[0], np.cumsum(inside[layout.order])])
     start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
     crossing = ((middle - start) * (stop - middle))[tree.leaves :]
     counts = count_edges(tree, public_pairs)
-    # Protected pairs would be fewer than none: an edge that stands twice must not shrink what is protected.
+    # There would be fewer than 0 protected pairs: an edge that is listed twice must not reduce what is protected.
     if (counts > crossing).any():
         what = "a public edge is listed twice"
         raise InputError(what, where="the public edges", allowed="each edge once, either way")
@@ -150,7 +150,7 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
 
 
 def _gaps(tree: Dendrogram) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the owners of gaps and their maxima, as `kernels.highest_owners` reads them; gap g lies behind place g."""
+    """Return the owners of gaps and their maxima, as `kernels.highest_owners` reads them; gap g follows place g."""
     from graphveil.hierarchy.kernels import GAPS
 
     layout, gaps = tree.layout, tree.leaves - 1
@@ -180,10 +180,10 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
         raise InputError("number of edges out of range", where="log_likelihood", allowed="0 to all pairs")
-    # From the counts and not as 1 - share: near a full block the difference of two floats would have no digits left.
-    rest, some = total - e, total > 0
-    share = np.divide(e, total, out=np.zeros_like(e), where=some)
-    other = np.divide(rest, total, out=np.zeros_like(e), where=some)
+    # From the counts and not as 1 - share, which loses its digits near a full block.
+    rest, has_pairs = total - e, total > 0
+    share = np.divide(e, total, out=np.zeros_like(e), where=has_pairs)
+    other = np.divide(rest, total, out=np.zeros_like(e), where=has_pairs)
     return float((_weighted_log(e, share) + _weighted_log(rest, other)).sum())
 
 
@@ -214,7 +214,7 @@ def likelihood_sensitivity(members: int) -> float:
     most = int(members) ** 2 // 4
     if most == 1:
         return 0.0
-    # log1p, because 1 - 1/N loses the digits of 1/N, and N - 1 times its logarithm is a whole nat of the bound.
+    # log1p, because 1 - 1/N loses the digits of 1/N, and N - 1 times its logarithm is about a nat of the bound.
     return math.log(most) - (most - 1) * math.log1p(-1 / most)
 
 

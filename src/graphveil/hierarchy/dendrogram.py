@@ -22,7 +22,8 @@ class Layout:
     """The leaves in a row, so that every subtree is one interval of it.
 
     Attributes:
-        order: [n] the leaf at each place; place: [n] the place of each leaf.
+        order: [n] the leaf at each place.
+        place: [n] the place of each leaf.
         start, middle, stop: [2n-1] the places start..stop-1 belong to the subtree of a node; its left child has
             start..middle-1 and its right child middle..stop-1. A leaf has middle = stop.
     """
@@ -115,7 +116,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     """
     from graphveil.hierarchy.kernels import children_first_numbers
 
-    # Anybody's arrays may come in here: checked before compiled loops, which check nothing.
+    # Arrays from any caller: checked before compiled loops, which check nothing.
     lefts, rights = _ids("left", left), _ids("right", right)
     nodes = 2 * len(lefts) + 1
     children = np.concatenate([lefts, rights])
@@ -143,7 +144,7 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
         pairs = len(level) // 2
         lefts.append(level[0 : 2 * pairs : 2])
         rights.append(level[1 : 2 * pairs : 2])
-        # An odd one is carried over at the end, so that the row keeps its order and the depth stays log2 n.
+        # An odd tree is carried over at the end, so that the row keeps its order and the depth stays log2 n.
         level = np.concatenate([np.arange(nodes, nodes + pairs), level[2 * pairs :]])
         nodes += pairs
     none = np.empty(0, np.int64)

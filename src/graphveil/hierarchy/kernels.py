@@ -51,7 +51,7 @@ def children_first_numbers(left: IntArray, right: IntArray, root: int) -> IntArr
     leaves = len(left) + 1
     number = np.full(2 * leaves - 1, -1, np.int64)
     stack = np.empty(leaves, np.int64)
-    upper = 2 * leaves - 2
+    next_number = 2 * leaves - 2
     stack[0], depth = root, 1
     while depth > 0:
         depth -= 1
@@ -62,15 +62,15 @@ def children_first_numbers(left: IntArray, right: IntArray, root: int) -> IntArr
         if node < leaves:
             number[node] = node
             continue
-        number[node] = upper
-        upper -= 1
-        # In a tree never more than n nodes wait; a graph with a cycle must not run over the array.
+        number[node] = next_number
+        next_number -= 1
+        # In a tree at most n nodes are on the stack; a graph with a cycle must not overflow it.
         if depth + 2 > leaves:
             return number[:0]
         stack[depth] = left[node - leaves]
         stack[depth + 1] = right[node - leaves]
         depth += 2
-    return number if upper == leaves - 1 else number[:0]
+    return number if next_number == leaves - 1 else number[:0]
 
 
 @compiled
@@ -102,7 +102,7 @@ def highest_owners(
         else:
             best = max(reached[low, 1], reached[high, 0])
             if last - first > 1:
-                # Exact, where a logarithm may round up. Two ranges of 2^k blocks cover all between, and may overlap.
+                # Exact, where a logarithm may round up. Two ranges of 2^k blocks, maybe overlapping, cover all between.
                 level = math.frexp(float(last - first - 1))[1] - 1
                 best = max(best, table[level, first + 1], table[level, last - (1 << level)])
         highest[pair] = best
@@ -126,7 +126,7 @@ def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
 
 @compiled
 def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
-    """Return the row of the highest node above each inner node, or itself, that collapses, int64 [n-1]; else its own.
+    """Return for each inner node the row of the highest node that collapses, of it and its ancestors, else its own.
 
     Args:
         left, right: int64 [n-1], children, each numbered below its parent.
@@ -134,7 +134,7 @@ def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> I
     """
     leaves = len(left) + 1
     top = np.arange(leaves - 1)
-    # From the root down, so that a node learns of a collapse above it before it hands that on.
+    # From the root down, so that each node knows of a collapse above it before its children are visited.
     for row in range(leaves - 2, -1, -1):
         if collapse[row] or top[row] != row:
             for child in (left[row], right[row]):

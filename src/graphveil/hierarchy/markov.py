@@ -41,7 +41,7 @@ from graphveil.runtime.sorted_arrays import BoolArray, IntArray, distinct
 if TYPE_CHECKING:
     from graphveil.hierarchy.mcmc_steps import Edges, Tree
 
-#: Steps between two moments at which a walk can be interrupted.
+#: The most steps between two points at which a walk can be interrupted.
 BLOCK: Final = 1 << 16
 _LARGEST: Final = 2**31 - 1
 
@@ -73,7 +73,7 @@ class Chain:
 
         if len(self.edges.middle) < 3:
             return 0
-        # As many numbers for each step whatever is accepted: how much randomness a walk used says nothing of the edges.
+        # Equally many numbers for each step, accepted or not: how much randomness a walk uses reveals nothing.
         return int(walk(self.tree, self.edges, randomness.uint64(UNIFORMS * steps), self.weight))
 
     def scores(self) -> tuple[float, float]:
@@ -87,7 +87,7 @@ class Chain:
 
         inner = self.tree.node[len(self.edges.middle) :]
         tree = dendrogram_of(inner[:, LEFT], inner[:, RIGHT])
-        # The order of children and the numbers of inner nodes depend on the way to the tree: a released one must not.
+        # Order of children and numbers of inner nodes depend on the path of the chain, which a released tree must not.
         left, right = tree.left.copy(), tree.right.copy()
         smallest_leaf_left(left, right)
         return dendrogram_of(left, right)
@@ -100,7 +100,7 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     Args:
         start: a dendrogram over n leaves.
         public, private: the two layers of edges over the same n nodes.
-        weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
+        weight: of a nat of the private log-likelihood; 0: private edges have no influence.
     """
     from graphveil.hierarchy import mcmc_steps as at
 
@@ -111,7 +111,7 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     bounds = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2 * start.leaves))])
     order = np.argsort(keys, kind="stable")
     edges = at.Edges(bounds[::2].copy(), bounds[1::2].copy(), ends[order].astype(np.int32))
-    # Counts and work are kept in 32 bits, which halves what a step reads; beyond, they would wrap round.
+    # Counts and work have 32 bits, which halves the memory that a step reads; larger ones would overflow.
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
         raise InputError(f"{start.leaves} nodes and {len(edges.ends) // 2} edges", allowed="2^31 - 1 in all")
     node = np.zeros((start.nodes, at.COLUMNS), np.int32)
@@ -137,7 +137,7 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
 
 
 def _below(tree: Dendrogram, values: npt.NDArray[np.int64] | BoolArray) -> IntArray:
-    """What the leaves [n] below each node hold together, int64 [2n-1]."""
+    """The sum of the values of the leaves [n] below each node, int64 [2n-1]."""
     layout = tree.layout
     # Leaves below a node are one interval of the row, so a difference of two running sums counts them.
     sums = np.concatenate([[0], np.cumsum(values[layout.order])])
@@ -145,9 +145,9 @@ def _below(tree: Dendrogram, values: npt.NDArray[np.int64] | BoolArray) -> IntAr
     return below
 
 
-#: What a guarantee built on such a tree has to assume.
+#: The assumption of every guarantee that is built on such a tree.
 ASYMPTOTIC: Final = assume("asymptotic")
-#: Numbers kept of the trace of a chain that is walked for diagnosis.
+#: Points in the trace of a chain that is walked for diagnosis.
 POINTS: Final = 256
 
 
@@ -197,7 +197,7 @@ def fit_markov(
         randomness: where the steps come from; what it decides is released.
         start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
             every other chain begins with.
-        progress: hears every 65,536 steps or sooner; it, or an interrupt, may raise.
+        progress: is called every 65,536 steps or sooner; it may raise, as may an interrupt.
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)
@@ -206,20 +206,20 @@ def fit_markov(
     _check_edges(nodes, inside, public_pairs, private_pairs)
     if start is not None and start.leaves != nodes:
         raise InputError(f"a first tree over {start.leaves} leaves", where="start", allowed=f"{nodes} leaves")
-    # The declared nodes, not those with an edge: how many have one is private.
+    # The declared nodes, not those with a private edge, whose number is private.
     weight = private_weight(epsilon, int(np.count_nonzero(inside)))
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
-    # Among nodes with a public edge, who are known: all others would only dilute the densities.
+    # Only among nodes with a public edge: all other nodes would dilute the densities.
     touched = np.zeros(nodes, np.bool_)
     touched[public_pairs.ravel()] = True
     public_layer = Layer(public_pairs, touched)
     notify: ProgressCallback = progress or (lambda _: None)
     first = _first_tree(start, nodes, randomness)
-    # One chain alone may see private edges: the better of two is a choice by them, and costs again.
+    # Only one chain may read private edges: choosing the better of two would depend on them, and cost again.
     chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
-    # A fixed number of steps: stopping when the trace settles would let private edges decide how long it takes.
+    # A fixed number of steps: if the chain stopped once its trace settles, its length would depend on private edges.
     _advance(chain, 0, steps, randomness, lambda done: notify(_stage("tree", done, steps)))
-    # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.
+    # Only chains without private edges have a trace: each number in the trace of another chain would cost budget.
     traces = np.empty((chains - 1, POINTS))
     for number in range(chains - 1):
         first = _first_tree(start if number == 0 else None, nodes, randomness)
@@ -262,7 +262,7 @@ def _trace(
 
 
 def _first_tree(start: Dendrogram | None, nodes: int, randomness: Randomness) -> Dendrogram:
-    """The given tree, or one that joins a random row of leaves in pairs."""
+    """The given tree, else a balanced tree over a random row of leaves."""
     return balanced_dendrogram(np.argsort(randomness.uint64(nodes), kind="stable")) if start is None else start
 
 
@@ -278,7 +278,7 @@ def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntAr
             allowed="edges with both ends among the private nodes",
             remedy="declare more private nodes (default: all), or declare the edge public",
         )
-    # An edge that stood twice would move a count by two, and the sensitivity is that of one.
+    # An edge that is listed twice would move a count by two, beyond the sensitivity.
     edges = np.concatenate([public, private], axis=1)
     if len(distinct(edges.min(0) * nodes + edges.max(0))) != edges.shape[1]:
         raise InputError("an edge is listed twice", where="fit_markov", allowed="each edge once, public or private")
@@ -307,7 +307,7 @@ def split_rhat(traces: npt.ArrayLike) -> float:
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():
         raise InputError(f"traces of shape {list(values.shape)}", allowed="chains of at least 4 finite numbers")
-    # A chain that drifts slowly agrees with others, and not with its own beginning.
+    # A slowly drifting chain may agree with other chains, but not with its own beginning.
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]])
     within = float(halves.var(1, ddof=1).mean())

@@ -68,7 +68,7 @@ class Tree(NamedTuple):
 
 
 @compiled
-def _least_work(tree: Tree, a: int, b: int, c: int) -> int:
+def _smallest_by_work(tree: Tree, a: int, b: int, c: int) -> int:
     """Return the one of three subtrees that is walked through soonest; of equal ones the first wins."""
     work = tree.node[:, WORK]
     least = a
@@ -123,7 +123,7 @@ def _move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, ot
     """
     first, last = tree.first, tree.last
     # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.
-    small = _least_work(tree, keep, leave, other)
+    small = _smallest_by_work(tree, keep, leave, other)
     # Sides of the row and not of the tree: which way a bracket grows depends on where `other` stands.
     after = first[other] > last[inner]
     if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two
@@ -233,10 +233,10 @@ def _count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: 
     """Fill CROSS of an inner node, of this parent and sibling: the edges of its left child with the sibling."""
     node = tree.node
     public, private = node[outer, COUNT + PUBLIC], node[outer, COUNT + PRIVATE]
-    # Without an edge between the siblings there is none to count either: most nodes of a sparse graph end here.
+    # Without edges between the siblings there is nothing to count, which is the case of most nodes of a sparse graph.
     if public + private > 0:
         left, right = node[inner, LEFT], node[inner, RIGHT]
-        small = _least_work(tree, left, right, other)
+        small = _smallest_by_work(tree, left, right, other)
         tree.effort[COUNTED] += node[small, WORK]
         public_near, private_near = _count_between(tree, edges, small, left if small == other else other)
         public = public - public_near if small == right else public_near
@@ -290,7 +290,7 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
-    # All places anew once a gap is used up: gaps are then even again, and the second try always finds room.
+    # All places are dealt out anew where a gap is too narrow: then gaps are even, and the second try succeeds.
     if not _move_interval(tree, inner, outer, keep, leave, other):
         relabel_all(tree)
         _move_interval(tree, inner, outer, keep, leave, other)
@@ -306,7 +306,7 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
         node[inner, ENDS + layer] = node[keep, ENDS + layer] + node[other, ENDS + layer]
         tree.score[inner, layer] = tree.values[layer, 0]
         tree.score[outer, layer] = tree.values[layer, 1]
-    # Their children or their sibling became another set of leaves, so what was counted there is void.
+    # A child or sibling of these has another set of leaves now, so their counts are invalid.
     for changed in (keep, leave, other, outer):
         node[changed, CROSS] = -1
 
@@ -320,7 +320,7 @@ def walk(tree: Tree, edges: Edges, uniforms: npt.NDArray[np.uint64], weight: flo
     Args:
         tree, edges: the present tree over n >= 3 leaves, changed in place, and the neighbours of every leaf.
         uniforms: uint64 [UNIFORMS * steps], independent and uniform.
-        weight: what a nat of the private log-likelihood counts.
+        weight: of a nat of the private log-likelihood.
     """
     leaves = len(edges.middle)
     moves = np.uint64(2 * (leaves - 2))

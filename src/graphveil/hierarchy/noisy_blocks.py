@@ -77,7 +77,7 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
     """Go down from the root and stop at each subtree that is to collapse.
 
     Args:
-        collapse: bool [n-1], whether each inner node's subtree is one block, if none above it is.
+        collapse: bool [n-1], whether each inner node's subtree becomes one block, unless a subtree above it does.
     """
     from graphveil.hierarchy.kernels import topmost_collapsed
 
@@ -86,9 +86,9 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
     top = topmost_collapsed(tree.left, tree.right, collapse)
     own = top == np.arange(len(top))
-    # One noisy count for a collapsed subtree: drawn for each node below, it would reveal an edge once a level.
+    # One noisy count for a collapsed subtree: with a count for each node below, an edge would enter one a level.
     pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
-    # A block without protected pairs would publish noise about nothing.
+    # A block without protected pairs would publish noise alone.
     rows = np.flatnonzero(own & (pairs > 0))[::-1]
     number = np.full(len(top), -1, np.int64)
     number[rows] = np.arange(len(rows))
@@ -141,7 +141,7 @@ def release_counts(
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
-    # What comes back is published: a noise function that failed halfway must not pass as noise.
+    # The result is published: the output of a noise function that failed must not pass as noise.
     if noisy.shape != (len(blocks),) or not np.isfinite(noisy).all():
         raise InputError(f"noisy counts have shape {list(noisy.shape)}", allowed=f"{len(blocks)} numbers")
     return NoisyBlocks(blocks, noisy, share(noisy, blocks.pairs))
@@ -198,12 +198,12 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     """
     require_number("(0, inf)", variance=variance)
     places, pairs = blocks.places, blocks.pairs
-    # Half an edge a block on top: else the noisy count of one without a public edge is never believed.
+    # Plus half an edge a block: otherwise the noisy count of a block without public edges would have no weight.
     weight = places - pairs + 0.5 * len(blocks) * pairs / max(1, int(pairs.sum()))
 
     def density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
         total = max(float(noisy.sum()), 0.0)
-        # Noise alone can make the total negative: no edges at all is then the best that can be said.
+        # Noise alone can make the total negative: then the best estimate is no edges.
         if total == 0:
             return np.zeros(len(noisy))
         rate = total / weight.sum()

@@ -1,4 +1,4 @@
-"""Graphs drawn from block densities, in time of the edges that come out.
+"""Graphs drawn from block densities, in time proportional to the edges that are drawn.
 
 The pairs of a block are numbered without gaps by closed forms in integers:
 
@@ -41,13 +41,13 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     ranks = _subsets(blocks.pairs, rng.binomial(blocks.pairs, density), rng)
     public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
     numbers = [np.zeros(0, np.int64)]
-    # Numbering takes ten times the memory of the edges that it is done to.
+    # Numbering edges takes ten times their memory.
     for start in range(0, public.shape[1], _EDGES):
         edges = public[:, start : start + _EDGES]
         # A block without protected pairs is none, so that the public edges it consists of have no number.
         inside = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
         numbers.append(pair_numbers(blocks, edges[:, inside]))
-    # Of the numbers that no public edge has, those with these ranks.
+    # Skip the numbers of public edges: the ranks count only the remaining numbers.
     skipped = np.sort(np.concatenate(numbers))
     return _pairs(blocks, ranks + np.searchsorted(skipped - np.arange(len(skipped)), ranks, side="right"))
 
@@ -89,9 +89,9 @@ def _firsts(sizes: IntArray) -> IntArray:
 
 
 def _subsets(sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
-    """For each interval of a row of numbers `counts` different ones of its `sizes`, all subsets alike; ascending."""
+    """A uniform subset of `counts` of the `sizes` numbers of each interval in a row, ascending."""
     firsts = _firsts(sizes)
-    # More than half wanted: draw those left out, so that draws rarely hit what is drawn already.
+    # For more than half, draw the numbers to leave out, so that draws rarely repeat.
     inverted = 2 * counts > sizes
     drawn = _distinct(firsts, sizes, np.where(inverted, sizes - counts, counts), rng)
     owner = np.searchsorted(firsts, drawn, side="right") - 1
@@ -103,14 +103,14 @@ def _subsets(sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> Int
 
 
 def _distinct(firsts: IntArray, sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
-    """`counts` different numbers of each interval, at most half of it: draw again what came twice; ascending."""
-    drawn, lacking = np.zeros(0, np.int64), counts
-    while lacking.any():
-        owner = np.repeat(np.arange(len(sizes)), lacking)
+    """`counts` distinct numbers of each interval, at most half of it, ascending; repetitions are drawn again."""
+    drawn, missing = np.zeros(0, np.int64), counts
+    while missing.any():
+        owner = np.repeat(np.arange(len(sizes)), missing)
         drawn = np.concatenate([drawn, firsts[owner] + rng.integers(0, sizes[owner])])
         drawn.sort()
-        # A repetition is dropped and drawn again from the whole interval: what is kept stays a uniform subset.
+        # A repetition is dropped and drawn again from the whole interval, so the result stays a uniform subset.
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
         ends = np.searchsorted(drawn, firsts + sizes)
-        lacking = counts - np.diff(ends, prepend=0)
+        missing = counts - np.diff(ends, prepend=0)
     return drawn

@@ -1,4 +1,4 @@
-"""What is known of the networks without torch: their names, defaults and how many numbers a curator's networks train.
+"""Facts about networks that need no torch: names, defaults and how many numbers a curator's networks train.
 
 A linear layer of d to k columns has (d + 1) k numbers, its bias included. Batch normalisation is not counted: networks
 that are charged for train without it.

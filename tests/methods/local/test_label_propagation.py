@@ -26,7 +26,17 @@ from graphveil.methods.local.label_propagation import (
     variants,
 )
 from graphveil.models.labels.label_prior import Channel, class_shares
-from graphveil.models.labels.pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
+from graphveil.models.labels.pool import (
+    CENTRE_B,
+    EVEN_SHARE,
+    EXPERT_SIZES,
+    LEAST_WEIGHT,
+    LIKELIHOOD_SHARE,
+    PRIOR_DOUBT,
+    SPREAD_B,
+    SPREAD_U,
+    fit_weights,
+)
 from tests.aggregation.formulas import dense_normalised
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
@@ -251,13 +261,16 @@ def believed(data: Data) -> tuple[Tensor, float]:
     members = data[0].shape[2]
     even = torch.full((members,), 1 / members, dtype=torch.float64)
     corners = torch.eye(members, dtype=torch.float64)
-    experts = [size * even for size in SIZES]
-    experts += [size * (SHARED * even + (1 - SHARED) * corner) for corner in corners for size in SIZES]
-    chances = [(1 - DOUBT) / len(experts) * torch.exp(-HEED * loss(expert, CENTRE_B, data)) for expert in experts]
-    alone = DOUBT * torch.exp(-HEED * loss(torch.zeros_like(even), 1.0, data))
+    experts = [size * even for size in EXPERT_SIZES]
+    experts += [size * (EVEN_SHARE * even + (1 - EVEN_SHARE) * corner) for corner in corners for size in EXPERT_SIZES]
+    chances = [
+        (1 - PRIOR_DOUBT) / len(experts) * torch.exp(-LIKELIHOOD_SHARE * loss(expert, CENTRE_B, data))
+        for expert in experts
+    ]
+    alone = PRIOR_DOUBT * torch.exp(-LIKELIHOOD_SHARE * loss(torch.zeros_like(even), 1.0, data))
     total = alone + torch.stack(chances).sum()
     mean = torch.stack([chance * expert for chance, expert in zip(chances, experts, strict=True)]).sum(dim=0) / total
-    return mean.clamp_min(LEAST), float(alone / total)
+    return mean.clamp_min(LEAST_WEIGHT), float(alone / total)
 
 
 def posterior(v: Tensor, b: Tensor, data: Data) -> Tensor:
@@ -297,6 +310,8 @@ def test_what_everybody_shares_is_no_opinion() -> None:
 
 def test_without_reports_the_weights_are_those_of_the_prior() -> None:
     weights = fit_weights(torch.zeros(0, C, 4), torch.zeros(0, C), torch.zeros(C))
-    assert weights.doubt == pytest.approx(DOUBT)
-    assert torch.allclose(weights.members, torch.full((4,), (1 - DOUBT) * sum(SIZES) / len(SIZES) / 4))
-    assert weights.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)
+    assert weights.doubt == pytest.approx(PRIOR_DOUBT)
+    assert torch.allclose(
+        weights.members, torch.full((4,), (1 - PRIOR_DOUBT) * sum(EXPERT_SIZES) / len(EXPERT_SIZES) / 4)
+    )
+    assert weights.prior == pytest.approx(PRIOR_DOUBT + (1 - PRIOR_DOUBT) * CENTRE_B)

@@ -113,7 +113,7 @@ def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
     """Return z of the counts."""
     messages = messages_of(shares)
     columns = [beside(pairs, shares)]
-    for way in (pairs, pairs.turned) if pairs.directed else (pairs,):
+    for way in (pairs, pairs.reversed) if pairs.directed else (pairs,):
         noise = noise_scale(way, neighbour_means(way, messages))
         columns.append(models.beside([shared_sums(way, messages)], float(noise.mean())))
     return torch.cat(columns, dim=1)

@@ -265,6 +265,6 @@ class _Server:
                 alike=alike if matters else None,
                 rounds=self.rounds,
                 blocks=self.blocks,
-                tell=self.steps.count,
+                after_round=self.steps.count,
             )
             yield Opinion(field, field, FIRST["fields"])

@@ -8,11 +8,11 @@
     density     J_ab = sum over pairs of Pr[link, classes a, b | reports],   B_ab = J_ab / pairs of classes a, b
 
 The pairs that nobody named are summed in closed form, so a round costs the named pairs and nothing is of size n x n.
-A named pair's two messages depend on each other and on no other pair's, so that one copy of them is enough and any
-piece of the pairs may be renewed by itself: on a CPU by compiled loops, elsewhere by torch's own.
+The two messages of a named pair depend on each other and not on those of other pairs, so one copy of them is enough
+and any piece of the pairs can be updated by itself: on a CPU by compiled loops, elsewhere by torch.
 Directed links have an asymmetric B and two closed-form sums.  The first B comes from the unbiased estimate of each
-pair, (L - 1) / chi^2, which is 1 on average for a link and 0 for none (chi^2 = E[L | link] - 1); B is then kept to
-that estimate's total, which the rounds would otherwise drift from where single links tell little.
+pair, (L - 1) / chi^2, which is 1 on average for a link and 0 for none (chi^2 = E[L | link] - 1); B is then scaled to
+the total of that estimate, from which rounds would otherwise drift where single links carry little information.
 
 Source: Decelle, Krzakala, Moore, Zdeborova, "Asymptotic analysis of the stochastic block model for modular networks and
 its algorithmic applications", Phys. Rev. E 84, 2011, equations 26 to 28 and 30; the known channel in front is ours.
@@ -30,11 +30,11 @@ from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
-#: Densities are kept inside this range: a logarithm must not see 0, and no graph of people is half complete.
-DENSITY = (1e-9, 0.5)
-#: A round may change the total number of links by this factor at most before it is set right.
-DRIFT = 5.0
-#: Ratios beyond e^80 leave no doubt, and would soon leave the range of 32-bit floats.
+#: Densities are clamped to this range: their logarithm must be finite, and no graph of people is half complete.
+DENSITY_RANGE = (1e-9, 0.5)
+#: The total number of links is corrected by at most this factor a round.
+LARGEST_DRIFT = 5.0
+#: Ratios beyond e^80 mean certainty, and would exceed the range of 32-bit floats.
 LARGEST_LOG = 80.0
 CHUNK = 1 << 16
 
@@ -44,12 +44,12 @@ class NamedPairs:
     """What reports say about pairs of n nodes."""
 
     nodes: int  # n
-    source: Tensor  # int64 [S], the pairs somebody named
-    target: Tensor  # int64 [S], the pairs somebody named
+    source: Tensor  # int64 [S], of the pairs that some report names
+    target: Tensor  # int64 [S]
     log_ratio: Tensor  # log L of each, [S]
     background: float  # log L_0 of all others
     information: float  # chi^2 = E[L | link] - 1 of one pair, from the mechanism's parameters
-    directed: bool  # whether (i, j) and (j, i) are two
+    directed: bool  # whether (i, j) and (j, i) are two pairs
 
     def to(self, device: torch.device | str) -> NamedPairs:
         """Return the same pairs on another device."""
@@ -58,13 +58,13 @@ class NamedPairs:
 
     def kinds(self) -> tuple[Tensor, Tensor]:
         """Return the distinct ratios, ascending, and which of them each named pair has [S]."""
-        # Few, one for each number of reports that name a pair: to sort all S of them at once would take their memory.
+        # Few: one for each number of reports that name a pair. In pieces, since sorting all S ratios would copy them.
         pieces = [torch.unique(piece) for piece in torch.split(self.log_ratio, CHUNK)]
         values = torch.unique(torch.cat(pieces))
         return values, torch.searchsorted(values, self.log_ratio)
 
     @property
-    def turned(self) -> NamedPairs:
+    def reversed(self) -> NamedPairs:
         """The same pairs with every link pointing the other way."""
         return replace(self, source=self.target, target=self.source)
 
@@ -112,13 +112,13 @@ def block_beliefs(
     rest = float(torch.tensor(pairs.background, dtype=torch.float64).exp())
     state = _State(named, values.clamp_max(LARGEST_LOG).exp().to(evidence), rest)
     beliefs, share = evidence, shares_of(evidence)
-    messages = state.pairs.silence(evidence)
+    messages = state.pairs.zero_messages(evidence)
     unnamed = torch.zeros_like(evidence)
     density = _first_density(pairs, share)
     for number in range(1, rounds + 1):
         if number > 1:
             density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
-        # Two large sums of opposite sign: with one of them a step behind, all beliefs swing.
+        # Both are large and of opposite sign: if one lagged a step behind, all beliefs would oscillate.
         received = state.pairs.renew(messages, beliefs, _ratios(state, density))
         unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
         beliefs = evidence + unnamed + received
@@ -178,7 +178,7 @@ def _density(
     linked = (second * state.ratio[:, None, None] * joint).sum(dim=0)
     if not pairs.directed:
         seen, linked = seen + seen.T, linked + linked.T
-    # The two are computed in different ways, and their difference may fall below 0 by rounding.
+    # Both are computed differently, so rounding may make their difference negative.
     unnamed = (_class_pairs(share) - seen).clamp_min(0) * second * state.rest
     return (linked + unnamed) / _class_pairs(share)
 
@@ -190,28 +190,28 @@ def _class_pairs(share: Tensor) -> Tensor:
 
 
 def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
-    density = density.clamp(*DENSITY)
+    density = density.clamp(*DENSITY_RANGE)
     ordered = 1.0 if pairs.directed else 2.0
-    # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds alive.
+    # An unbiased estimate may be negative where noise is large; with at least a tenth of a link a node, rounds go on.
     total = ordered * max(pairs.expected_links, 0.1 * pairs.nodes)
     factor = total / max(float((_class_pairs(share) * density).sum()), 1e-30)
-    return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)
+    return (density * min(max(factor, 1 / LARGEST_DRIFT), LARGEST_DRIFT)).clamp(*DENSITY_RANGE)
 
 
 def _links(state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
-    """Return Pr[link | all reports] of the named pairs; what a pair itself told its ends does not count twice."""
+    """Return Pr[link | all reports] of the named pairs; the evidence of a pair does not count twice."""
     first, second = _tables(state, density)
     posterior = beliefs.new_empty(messages.shape[1])
-    for here in state.pairs.pieces():
-        source, target = state.pairs.weights(messages, beliefs, here)
-        linked = state.ratio[state.pairs.cell[here].long()] * ((source @ second) * target).sum(dim=1)
-        posterior[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
+    for piece in state.pairs.pieces():
+        source, target = state.pairs.weights(messages, beliefs, piece)
+        linked = state.ratio[state.pairs.cell[piece].long()] * ((source @ second) * target).sum(dim=1)
+        posterior[piece] = linked / (linked + ((source @ first) * target).sum(dim=1))
     return posterior
 
 
-#: Share of the last message that is kept, so that loops do not make the rounds swing.
+#: The share of the previous message in each update, so that cycles do not make rounds oscillate.
 DAMPING = 0.3
-#: Pairs in a piece: its messages stay in a core's cache from the gather to the logarithm.
+#: Pairs in a piece, whose messages stay in a core's cache from the gather to the logarithm.
 PIECE = 1 << 12
 #: The least probability.
 LEAST = 1e-30
@@ -219,16 +219,16 @@ LEAST = 1e-30
 
 @dataclass(frozen=True)
 class PairMessages:
-    """Who tells whom."""
+    """The ends of named pairs, along which messages go."""
 
     source: Tensor  # int32 [S]
     target: Tensor  # int32 [S]
-    cell: Tensor  # int32 [S], which ratios hold for a pair
-    compiled: bool  # whether the arrays lie where compiled loops reach them
+    cell: Tensor  # int32 [S], the index of the ratios of each pair
+    compiled: bool  # whether compiled loops can be used: the arrays lie on the CPU
 
     @staticmethod
     def between(source: Tensor, target: Tensor, cell: Tensor) -> PairMessages:
-        """Return where messages go among some pairs.
+        """Return the paths of messages between the ends of pairs.
 
         Args:
             source, target: integers [S].
@@ -236,34 +236,35 @@ class PairMessages:
         """
         return PairMessages(source.int(), target.int(), cell.int(), source.is_cpu)
 
-    def silence(self, like: Tensor) -> Tensor:
-        """Return messages that say nothing, of the type and the classes of `like` [.., c]."""
+    def zero_messages(self, like: Tensor) -> Tensor:
+        """Return messages without information, of the type and the classes of `like` [.., c]."""
         return like.new_zeros(2, len(self.source), like.shape[1])
 
     def renew(self, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
-        """Renew the messages in place and return the sum of what everyone is told [n, c].
+        """Update the messages in place and return the sum of the messages to each node [n, c].
 
         Args:
-            beliefs: [n, c], which hold those messages.
+            messages: [2, S, c].
+            beliefs: [n, c], which include these messages.
             ratios: R, the source's classes first.
         """
         received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
-        for here in self.pieces():
-            weights = self.weights(messages, beliefs, here)
+        for piece in self.pieces():
+            weights = self.weights(messages, beliefs, piece)
             if self.compiled:
-                from graphveil.models.blocks.pair_loops import heard_of, take_in
+                from graphveil.models.blocks.pair_loops import reply_loop, update_loop
 
-                heard = weights, self.cell, ratios
-                heard_of(weights.shape[2])(here.start, LEAST, *(part.numpy() for part in heard))
-                sent = weights.log_(), self.source, self.target, messages, received
-                take_in(weights.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in sent))
+                arrays = weights, self.cell, ratios
+                reply_loop(weights.shape[2])(piece.start, LEAST, *(part.numpy() for part in arrays))
+                update_arrays = weights.log_(), self.source, self.target, messages, received
+                update_loop(weights.shape[2])(piece.start, 1 - DAMPING, *(part.numpy() for part in update_arrays))
                 continue
-            table, shares = ratios[self.cell[here].long()], weights / weights.sum(dim=2, keepdim=True)
+            table, shares = ratios[self.cell[piece].long()], weights / weights.sum(dim=2, keepdim=True)
             to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
             update = torch.stack([to_source, to_target])[..., 0].clamp_min(LEAST).log_()
-            messages[:, here].lerp_(update, 1 - DAMPING)
-            for way, ends in enumerate((self.source, self.target)):
-                received.index_add_(0, ends[here], messages[way, here])
+            messages[:, piece].lerp_(update, 1 - DAMPING)
+            for end, ends in enumerate((self.source, self.target)):
+                received.index_add_(0, ends[piece], messages[end, piece])
         return received
 
     def joint(self, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
@@ -275,14 +276,14 @@ class PairMessages:
             ratios: R, the source's classes first.
         """
         total = torch.zeros_like(ratios, dtype=torch.float64)
-        for here in self.pieces():
-            weights = self.weights(messages, beliefs, here)
+        for piece in self.pieces():
+            weights = self.weights(messages, beliefs, piece)
             if self.compiled:
                 from graphveil.models.blocks.pair_loops import add_joint
 
-                add_joint(weights.numpy(), self.cell.numpy(), here.start, ratios.numpy(), total.numpy())
+                add_joint(weights.numpy(), self.cell.numpy(), piece.start, ratios.numpy(), total.numpy())
                 continue
-            cell, (source, target) = self.cell[here].long(), weights.double()
+            cell, (source, target) = self.cell[piece].long(), weights.double()
             products = source[:, :, None] * target[:, None]
             total.index_add_(0, cell, products / (ratios[cell] * products).sum(dim=(1, 2), keepdim=True))
         return total.to(ratios)
@@ -291,22 +292,22 @@ class PairMessages:
         pairs = len(self.source)
         return (slice(start, min(start + PIECE, pairs)) for start in range(0, pairs, PIECE))
 
-    def weights(self, messages: Tensor, beliefs: Tensor, here: slice) -> Tensor:
-        """Return what the ends of some pairs are without those pairs' own messages, up to a factor [2, s, c].
+    def weights(self, messages: Tensor, beliefs: Tensor, piece: slice) -> Tensor:
+        """Return the beliefs of the ends of pairs without the messages of these pairs, up to a factor [2, s, c].
 
         Args:
             messages: [2, S, c].
             beliefs: [n, c].
-            here: the pairs.
+            piece: the pairs.
         """
-        cavity = beliefs.new_empty(2, here.stop - here.start, beliefs.shape[1])
+        cavity = beliefs.new_empty(2, piece.stop - piece.start, beliefs.shape[1])
         if self.compiled:
-            from graphveil.models.blocks.pair_loops import without_answers
+            from graphveil.models.blocks.pair_loops import cavity_loop
 
             arrays = beliefs.contiguous(), self.source, self.target, messages, cavity
-            without_answers(beliefs.shape[1])(here.start, *(part.numpy() for part in arrays))
+            cavity_loop(beliefs.shape[1])(piece.start, *(part.numpy() for part in arrays))
         else:
-            for way, ends in enumerate((self.source, self.target)):
-                left = torch.sub(beliefs[ends[here]], messages[way, here], out=cavity[way])
-                left -= left.amax(dim=1, keepdim=True)
+            for end, ends in enumerate((self.source, self.target)):
+                log_cavity = torch.sub(beliefs[ends[piece]], messages[end, piece], out=cavity[end])
+                log_cavity -= log_cavity.amax(dim=1, keepdim=True)
         return cavity.exp_()

@@ -1,4 +1,4 @@
-"""A link weight on every pair of n people, as some single ones plus G x G ones between groups.
+"""A link weight on every pair of n people: single weights of some pairs, and G x G weights between groups.
 
     A = S + Z B Z^T - diag(B),     A x = S x + Z (B (Z^T x)) - ...          Z [n, G] says who is in which group
 
@@ -28,8 +28,8 @@ class GroupedMatrix:
     single: SparseMatrix  # L S R [n, n] sparse, the diagonal included
     background: Tensor  # B [G, G]
     group: Tensor  # [n]
-    left: Tensor  # the diagonals of L and R [n, 1]
-    right: Tensor  # the diagonals of L and R [n, 1]
+    left: Tensor  # the diagonal of L [n, 1]
+    right: Tensor  # the diagonal of R [n, 1]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class SoftLinks:
     sizes: Tensor  # [G]
 
     def degrees(self) -> tuple[Tensor, Tensor]:
-        """Return how much weight everyone receives, and sends [n], float64."""
+        """Return the weight that everyone receives and sends [n], float64."""
         sizes = self.sizes.double()
         received = torch.from_numpy(np.asarray(self.single.sum(axis=1)).ravel()) + (self.background @ sizes)[self.group]
         sent = torch.from_numpy(np.asarray(self.single.sum(axis=0)).ravel()) + (sizes @ self.background)[self.group]
@@ -80,7 +80,7 @@ class SoftLinks:
 
     def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
         """Return what backbone `name` reads of the links, as `models.structure_for` does of edges. Raises InputError
-        for "gat", which looks at edges one by one: here every pair is one.
+        for "gat", which reads edges one by one: here every pair is an edge.
 
         Args:
             name: one of `BACKBONES`.
@@ -99,7 +99,7 @@ def soft_links(
 
     Args:
         source, target: int64 [S], the named pairs.
-        weights: [S], theirs.
+        weights: [S], of the named pairs.
         background: [G, G], of a source's and a target's group.
         group: int64 [n].
         sizes: [G].
@@ -117,6 +117,6 @@ def soft_links(
 
 
 def _inverse(values: Tensor) -> Tensor:
-    """Return 1 / values where values are positive, else 0: a sum of weights is so only up to rounding."""
+    """Return 1 / values where values are positive, else 0; rounding may make a sum of weights negative."""
     # A node without any weight has no neighbours to average: its row is 0 and not infinite.
     return torch.where(values > 0, 1 / values.clamp_min(torch.finfo(values.dtype).tiny), 0.0)

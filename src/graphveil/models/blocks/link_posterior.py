@@ -33,9 +33,9 @@ from graphveil.errors import InputError
 from graphveil.models.blocks.group_background import SoftLinks, soft_links
 from graphveil.runtime.late import Tensor, torch
 
-#: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
+#: A sum of probabilities that misses a whole number by no more than this, relatively, is that number up to rounding.
 ROUNDING = 1e-9
-#: Pairs numbered at a time, so that working memory is small beside the reports.
+#: How many pairs are numbered at a time, so that working memory is small beside the reports.
 CHUNK = 2**15
 
 
@@ -43,13 +43,13 @@ CHUNK = 2**15
 class LinkPosterior:
     """The posterior of every pair."""
 
-    source: Tensor  # [S] the pairs that reports name
-    target: Tensor  # [S] the pairs that reports name
-    logit: Tensor  # [S] theirs, float64
+    source: Tensor  # [S] of the pairs that reports name
+    target: Tensor  # [S]
+    logit: Tensor  # [S] of these pairs, float64
     background: Tensor  # [G, G] logits of all other pairs, by the groups of source and target
     prior: DegreePrior  # the degrees behind it
-    cells: PairCells  # a number for every pair
-    named: Tensor  # [S] those of the S pairs, ascending
+    cells: PairCells  # the numbering of all pairs
+    named: Tensor  # [S] the numbers of the named pairs, ascending
 
     @property
     def probability(self) -> Tensor:
@@ -88,7 +88,7 @@ class LinkPosterior:
         """Return the edges [2, E] of the k likeliest pairs, k the whole part of `expected_edges`, and posteriors [E].
         Where several pairs are equally likely and not all are among the k, those kept are drawn uniformly with `seed`.
         """
-        # A sum of a million probabilities that should be whole ends a little below: `int` alone would lose an edge.
+        # A sum of a million probabilities may fall just below a whole number: `int` alone would lose an edge.
         k = int(self.expected_edges * (1 + ROUNDING))
         if k == 0:
             return torch.empty(2, 0, dtype=torch.int64), torch.empty(0)
@@ -114,9 +114,9 @@ class LinkPosterior:
     def _of_rank(self, k: int) -> float:
         """Return the k-th greatest logit of all pairs."""
         named = self.logit
-        if len(named) > k:  # no pair below the k-th of the named ones can be the k-th of all
-            place = len(named) - k
-            named = named[named >= float(np.partition(named.numpy(), place)[place])]
+        if len(named) > k:  # the k-th of all pairs is at least the k-th of the named pairs
+            index = len(named) - k
+            named = named[named >= float(np.partition(named.numpy(), index)[index])]
         logit = torch.cat([named, self._block_logit])
         counts = torch.cat([torch.ones(len(named), dtype=torch.int64), self._unnamed])
         order = torch.argsort(logit, descending=True)
@@ -126,7 +126,7 @@ class LinkPosterior:
         """Return the pairs [2, p] of a greater logit than the threshold, and their logits [p]."""
         named = self.logit > threshold
         blocks = torch.nonzero((self._block_logit > threshold) & (self._unnamed > 0))[:, 0]
-        # The places of all pairs of these blocks, end to end.
+        # The ranks of all unnamed pairs of these blocks, end to end.
         counts, starts = self._unnamed[blocks], self._unnamed_before[blocks]
         before = torch.cumsum(counts, 0) - counts
         rest = self._unnamed_pairs(torch.arange(int(counts.sum())) + torch.repeat_interleave(starts - before, counts))
@@ -135,7 +135,7 @@ class LinkPosterior:
         return pairs, torch.cat([self.logit[named], logits])
 
     def _tied(self, threshold: float, count: int, seed: int) -> Tensor:
-        """Return that many pairs [2, count] of just this logit, drawn uniformly from all of them."""
+        """Return `count` pairs [2, count] with exactly this logit, drawn uniformly."""
         named = torch.nonzero(self.logit == threshold)[:, 0]
         blocks = torch.nonzero((self._block_logit == threshold) & (self._unnamed > 0))[:, 0]
         before = torch.cumsum(self._unnamed[blocks], 0)
@@ -148,7 +148,7 @@ class LinkPosterior:
         return torch.cat([torch.stack([self.source[from_named], self.target[from_named]]), rest], dim=1)
 
     def _unnamed_pairs(self, rank: Tensor) -> Tensor:
-        """Return the unnamed pairs [2, p] at these places [p] in the order of their numbers."""
+        """Return the unnamed pairs [2, p] of these ranks [p] in the order of their numbers."""
         if not len(rank):
             return torch.empty(2, 0, dtype=torch.int64)
         gaps = self.named - torch.arange(len(self.named))
@@ -161,8 +161,8 @@ class LinkPosterior:
 def link_posterior(
     source: Tensor, target: Tensor, log_ratio: Tensor, background: float, prior: DegreePrior
 ) -> LinkPosterior:
-    """Combine what the reports say of each pair with what the degrees say. Raises InputError for a pair of one person,
-    of a person that does not exist, or listed twice, and for ratios that are not finite numbers, one a pair.
+    """Combine the evidence of the reports on each pair with that of the degrees. Raises InputError for a pair of one
+    person, of a person that does not exist, or listed twice, and for ratios that are not finite numbers, one a pair.
 
     Args:
         source, target: [S] the pairs that some report names.
@@ -184,7 +184,7 @@ def link_posterior(
             raise InputError("a pair of people that does not exist", allowed=f"two of 0..{prior.nodes - 1}")
         named[part] = cells.number(i, j)
         logit[part] = prior.out[prior.group[i]] + prior.into[prior.group[j]] + log_ratio[part]
-    # In place: there may be as many as reports, and a sorted copy would double the memory.
+    # In place: there may be as many pairs as reports, and a sorted copy would double the memory.
     named.numpy().sort()
     if bool((named[1:] == named[:-1]).any()):
         raise InputError("a pair is listed twice", remedy="give the ratio of both reports together")
@@ -192,7 +192,7 @@ def link_posterior(
 
 
 def _draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
-    """Return `size` distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn."""
+    """Return `size` distinct numbers of 0..count-1, uniformly, in memory proportional to `size`."""
     if 2 * size >= count:
         return torch.randperm(count, generator=generator)[:size]
     drawn = torch.empty(0, dtype=torch.int64)
@@ -204,16 +204,16 @@ def _draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class PairCells:
-    """The numbering."""
+    """The numbering of pairs without gaps, block by block."""
 
     group: Tensor  # [n] each person's group
     sizes: Tensor  # [G]
     directed: bool  # whether pairs are ordered
     members: Tensor  # [n] people by group
     position: Tensor  # [n] each person's place inside the group
-    first: Tensor  # [G] where each starts
-    sender: Tensor  # [B] the two groups of each block, sender <= receiver where pairs are unordered
-    receiver: Tensor  # [B] the two groups of each block, sender <= receiver where pairs are unordered
+    first: Tensor  # [G] where each group starts in `members`
+    sender: Tensor  # [B] the first group of each block, at most `receiver` where pairs are unordered
+    receiver: Tensor  # [B] the second group of each block
     starts: Tensor  # [B + 1] the number of each block's first pair
 
     def block(self, source: Tensor, target: Tensor) -> Tensor:
@@ -288,8 +288,8 @@ class DegreePrior:
     degrees: Tensor  # [G] the distinct degrees after clamping, ascending
     sizes: Tensor  # [G] how many people have each
     group: Tensor  # [n] each person's position in `degrees`
-    out: Tensor  # [G]; both beta for an undirected graph, and logit(d / (n - 1)) and zeros for a directed one
-    into: Tensor  # [G]; both beta for an undirected graph, and logit(d / (n - 1)) and zeros for a directed one
+    out: Tensor  # [G] beta, or logit(d / (n - 1)) of a directed graph
+    into: Tensor  # [G] beta, or zeros of a directed graph
     directed: bool  # whether pairs are ordered
 
     @property
@@ -302,7 +302,7 @@ class DegreePrior:
 
 
 def degree_prior(noisy_degrees: Tensor, *, directed: bool = False) -> DegreePrior:
-    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them. Raises
+    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: no finite beta gives degrees outside. Raises
     InputError for fewer than three people, or a degree that is not a finite number.
     """
     n = noisy_degrees.numel()
@@ -322,7 +322,7 @@ def degree_prior(noisy_degrees: Tensor, *, directed: bool = False) -> DegreePrio
 
 def _fixed_point(degrees: Tensor, sizes: Tensor, limit: float) -> Tensor:
     beta, log_degrees = torch.zeros_like(degrees), degrees.log()
-    for _ in range(200):  # fewer where beta stops changing before
+    for _ in range(200):  # at most; ends as soon as beta does not change
         terms = 1 / (beta.exp()[:, None] + (-beta).exp())
         new = (log_degrees - (terms @ sizes - terms.diagonal()).log()).clamp(-limit, limit)
         if torch.equal(new, beta):

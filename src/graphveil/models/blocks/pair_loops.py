@@ -15,22 +15,20 @@ Floats: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[Any]
 
 
-#: Up to so many classes a loop is compiled for their number: without it, loops take half as long again.
+#: Up to so many classes a loop is compiled for their number: a general loop takes half as long again.
 _FEW: Final = 8
-#: Pairs between asking for a row and reading it: people are named in no order, and each row comes from memory.
+#: How many pairs ahead a row is prefetched: ends of pairs are in random order, so each row comes from memory.
 _AHEAD: Final = 12
 
 
 @lru_cache(maxsize=16)
-def without_answers(classes: int) -> Callable[..., None]:
-    """Return the loop that writes what people are without what one of them told another, for so many classes."""
+def cavity_loop(classes: int) -> Callable[..., None]:
+    """Return the loop that computes beliefs without the message of the other end of a pair, for so many classes."""
     unrolled = _unrolled(classes)
 
     @compiled
     def loop(start: int, beliefs: Floats, source: Integers, target: Integers, messages: Floats, out: Floats) -> None:
-        """Fill `out` [2, s, c] from pair `start` on: what ends are without the other's `messages`, in logs, 0 the
-        most.
-        """
+        """Fill `out` [2, s, c] from pair `start` on: log-beliefs without the message of the other end, largest 0."""
         width, last = unrolled or out.shape[2], len(target) - 1
         for place in range(out.shape[1]):
             pair = start + place
@@ -49,17 +47,15 @@ def without_answers(classes: int) -> Callable[..., None]:
 
 
 @lru_cache(maxsize=16)
-def heard_of(classes: int) -> Callable[..., None]:
-    """Return the loop that turns what people are into what others hear of them, for so many classes."""
+def reply_loop(classes: int) -> Callable[..., None]:
+    """Return the loop that turns the beliefs of both ends of pairs into their messages, for so many classes."""
     unrolled = _unrolled(classes)
 
     @compiled
     def loop(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
-        """Turn `weights` [2, s, c] of both ends into what the opposite ends hear: sum over b of R_ab c(b), at least
-        `least`.
-        """
+        """Turn `weights` [2, s, c] of both ends into messages to them: sum over b of R_ab c(b), at least `least`."""
         width = unrolled or weights.shape[2]
-        # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
+        # All in the type of the arrays: a literal would make every sum one of 64-bit floats.
         unit, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
         source, target = np.empty(width, weights.dtype), np.empty(width, weights.dtype)
         replies = np.empty(width, weights.dtype)
@@ -85,8 +81,8 @@ def heard_of(classes: int) -> Callable[..., None]:
 
 
 @lru_cache(maxsize=16)
-def take_in(classes: int) -> Callable[..., None]:
-    """Return the loop that renews messages and adds them up, for so many classes."""
+def update_loop(classes: int) -> Callable[..., None]:
+    """Return the loop that updates messages and adds them up, for so many classes."""
     unrolled = _unrolled(classes)
 
     @compiled
@@ -120,7 +116,7 @@ def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint
     """Add Pr[a] Pr[b] / Z of each pair to its cell of `joint`, where Z is the sum of Pr[a] Pr[b] R_ab.
 
     Args:
-        weights: [2, s, c], what sources and targets are up to a factor.
+        weights: [2, s, c], beliefs of sources and targets up to a factor.
         cell: [S].
         start: the first pair.
         ratios: R [cells, c, c], the source's classes first.
@@ -157,8 +153,8 @@ def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
 
 
 @compiled
-def without_own(total: Floats, absent: Floats, own: Integers, opposite: Integers, share: Floats, out: Floats) -> None:
-    """Write, for each person, the total of its group less what it adds to that itself.
+def subtract_own(total: Floats, absent: Floats, own: Integers, opposite: Integers, share: Floats, out: Floats) -> None:
+    """Write, for each person, the total of the group less the person's own contribution.
 
     Args:
         total: float64 [G, c].

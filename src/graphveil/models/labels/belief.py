@@ -3,15 +3,15 @@
     m_{u->v}(y) propto sum_x  b_{u\\v}(x) H(x, y) ^ t_uv ,    b_u(x) propto prior(x) Pr[y'_u | x] prod_w m_{w->u}(x)
     H = ((1 - h) pi pi^T + h diag(pi)) / (pi pi^T),           t_uv = t (d_u d_v)^-gamma / mean
 
-The exponent t < 1 tempers what loops count twice, gamma discounts edges of busy nodes; `b_{u\\v}` leaves out what v
-said, so no report returns to its own sender.
+The exponent t < 1 tempers what loops count twice, and gamma discounts edges of nodes with many; `b_{u\\v}` leaves out
+the message of v, so no report returns to its sender.
 Of answers to a question, how often each class gives each is learned too:
 
     p(class v | labels, answer) ~ p(class v | labels) sum_a t(a | class) Pr[report v | a]
     t = argmax  sum_v log sum_c p(c | labels) sum_a t(a | c) Pr[report v | a]  +  log prior(t)       (EM)
 
-The prior counts for some people in each class: with declared statistics theirs, else with the answers of everybody,
-which say nothing of the class.  Everything read here was released.
+The prior has the weight of some people in each class: the declared statistics, else the answers of everybody, which
+carry no information on the class.  Everything read here was released.
 Source: Yedidia, Freeman, Weiss, "Understanding belief propagation and its generalizations", 2003, equations 12 and 15.
 Shapes: evidence [n, c], messages [E, c], result [n, c].
 """
@@ -29,23 +29,23 @@ from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
 from graphveil.runtime.late import Tensor, torch
 
-#: Of friends' answers, chosen with those of validation nodes of Caltech36, Reed98 and Johns Hopkins55 at epsilon 2.
-TEMPER, DISCOUNT = 0.5, 0.25
+#: t and gamma for friends' answers, chosen on validation nodes of Caltech36, Reed98 and Johns Hopkins55 at epsilon 2.
+ANSWER_TEMPER, ANSWER_DISCOUNT = 0.5, 0.25
 
 
 @dataclass(frozen=True)
 class Edges:
     """Directed copies of undirected edges, grouped by receiver."""
 
-    receiver: Tensor  # [E] node numbers
-    sender: Tensor  # [E] node numbers
+    receiver: Tensor  # [E] a node
+    sender: Tensor  # [E] a node
     reverse: Tensor  # [E] position of each edge's opposite
     into: Rows  # sums edge values into receivers
     degree: Tensor  # [n]
 
 
 def edges_of(a: SparseMatrix) -> Edges:
-    """Return the edges of an undirected graph, given A or P: where its entries are counts, and not what they are."""
+    """Return the edges of an undirected graph, given A or P, whose values are not read."""
     rows, n = a.forward, a.shape[0]
     degree = torch.diff(rows.starts.long())
     receiver = torch.repeat_interleave(torch.arange(n, device=degree.device), degree)
@@ -76,28 +76,30 @@ def propagate_beliefs(
         homophily: h.
         temper: t.
         discount: gamma.
-        rounds: of messages, ascending: reports of so many hops away take part.
+        rounds: numbers of rounds, ascending; after k rounds reports up to k hops away take part.
     """
     weight = _edge_weights(edges, temper, discount)
     own = evidence + prior.log()
-    # Classes come first where edges are: numbers of one class are gathered, and classes summed, several times as fast.
-    # All rounds work in the same memory, since more of it is slow to get.
-    messages, cavity, back = (torch.zeros(len(prior), len(edges.sender), device=own.device) for _ in range(3))
+    # Arrays over edges have classes first: gathers and sums over classes are then several times as fast. All rounds use
+    # the same memory, since allocating is slow.
+    messages, cavity, reverse_messages = (
+        torch.zeros(len(prior), len(edges.sender), device=own.device) for _ in range(3)
+    )
     rows, received, beliefs = torch.empty_like(messages.T.contiguous()), torch.zeros_like(own), []
     for number in range(1, rounds[-1] + 1):
         torch.index_select((own + received).T.contiguous(), 1, edges.sender, out=cavity)
-        cavity.sub_(torch.index_select(messages, 1, edges.reverse, out=back))
-        # Numbers below e^-80 count for nothing, and exponentials near the smallest float are slow.
+        cavity.sub_(torch.index_select(messages, 1, edges.reverse, out=reverse_messages))
+        # Numbers below e^-80 do not matter, and exponentials near the smallest float are slow.
         cavity.sub_(cavity.amax(dim=0)).clamp_min_(-80.0).exp_()
         cavity.div_(cavity.sum(dim=0))
-        messages, cavity = _heard(cavity, prior[:, None], homophily).mul_(weight), messages
+        messages, cavity = _log_messages(cavity, prior[:, None], homophily).mul_(weight), messages
         received = edges.into.times(rows.copy_(messages.T))
         if number in rounds:
             beliefs.append(evidence + received)
     return beliefs
 
 
-def _heard(belief: Tensor, prior: Tensor, homophily: float) -> Tensor:
+def _log_messages(belief: Tensor, prior: Tensor, homophily: float) -> Tensor:
     """Return log sum_x b(x) H(x, y) = log(1 - h + h b(y) / pi(y)), written over the beliefs b."""
     return belief.mul_(homophily / prior).add_(1 - homophily).clamp_min_(1e-9).log_()
 
@@ -108,41 +110,41 @@ def _edge_weights(edges: Edges, temper: float, discount: float) -> Tensor:
     return temper * weight / weight.mean()
 
 
-def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor, homophily: float) -> Tensor:
-    """Return what friends' answers say of a person's class, e [n, c]: their part of one round of belief propagation.
+def friends_evidence(edges: Edges, before: Tensor, after: Tensor, prior: Tensor, homophily: float) -> Tensor:
+    """Return the evidence of friends' answers on a person's class, e [n, c]: their part of one round of propagation.
 
         before_u = p(class u | labels)                    after_u = p(class u | labels, the answer of u)
         e_v(y) = sum_{u in N(v)} t_uv log( sum_x after_u(x) H(x, y) / sum_x before_u(x) H(x, y) )
 
-    A ratio, because what friends' labels say is in before_v already; and nobody's own answer takes part in e_v.  The
-    homophily is that of the labels, as reported: how alike answers of friends are does not enter, since most of it only
-    says again how alike their classes are.
+    A ratio, because before_v includes the evidence of friends' labels already; a person's own answer is not in e_v.
+    The homophily is that of the reported labels: the likeness of friends' answers is not used, since most of it only
+    repeats that of their classes.
 
     Args:
         before: [n, c], from labels alone.
-        after: [n, c], with each one's own answer; as before for those who gave none.
+        after: [n, c], with each person's own answer; equal to `before` for people without one.
         prior: pi [c].
         homophily: h.
     """
-    change = _heard(after.clone(), prior, homophily) - _heard(before.clone(), prior, homophily)
-    return edges.into.times(change[edges.sender] * _edge_weights(edges, TEMPER, DISCOUNT)[:, None])
+    change = _log_messages(after.clone(), prior, homophily) - _log_messages(before.clone(), prior, homophily)
+    return edges.into.times(change[edges.sender] * _edge_weights(edges, ANSWER_TEMPER, ANSWER_DISCOUNT)[:, None])
 
 
 Matrix = npt.NDArray[np.float64]
 
-#: How many people the prior of each class counts for: what everybody answers, and what was declared.
+#: The weight of the prior of each class, in people: the answers of everybody, and declared statistics.
 OWN_WEIGHT: Final = 2.0
 DECLARED_WEIGHT: Final = 30.0
 _ROUNDS: Final = 60
 
 
 def answer_shares(evidence: Matrix) -> Matrix:
-    """Return how often each answer is true among all [k], by maximum likelihood of log Pr[report | answer]."""
-    likely = _likely(evidence)
-    shares = np.full(likely.shape[1], 1 / likely.shape[1])
+    """Return the share of people with each true answer [k], by maximum likelihood given log Pr[report | answer]."""
+    likelihoods = _likelihoods(evidence)
+    shares = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
     for _ in range(_ROUNDS):
-        parts = likely * shares
-        # Half a person for each answer: one that nobody gave stays possible.
+        parts = likelihoods * shares
+        # Half a person more for each answer, so that each stays possible.
         shares = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
         shares /= shares.sum()
     return shares
@@ -156,35 +158,35 @@ def fit_answers(posterior: Matrix, evidence: Matrix, statistics: Matrix | None =
         evidence: log Pr[report | answer] [n, k].
         statistics: [c, k], declared and public; None: nothing is known before.
     """
-    likely, classes = _likely(evidence), posterior.shape[1]
+    likelihoods, classes = _likelihoods(evidence), posterior.shape[1]
     prior = np.tile(answer_shares(evidence), (classes, 1)) if statistics is None else statistics
     weight = OWN_WEIGHT if statistics is None else DECLARED_WEIGHT
     table = prior.copy()
     for _ in range(_ROUNDS):
-        chance = likely @ table.T
+        chance = likelihoods @ table.T
         share = posterior / (posterior * chance).sum(axis=1, keepdims=True)
-        # The prior enters every round: what the rounds approach is the mode of the posterior, not of the likelihood.
-        table = table * (share.T @ likely) + weight * prior
+        # The prior enters every round: rounds converge to the mode of the posterior, not of the likelihood.
+        table = table * (share.T @ likelihoods) + weight * prior
         table /= table.sum(axis=1, keepdims=True)
     return table
 
 
-def with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
-    """Return the classes' probabilities [n, c] with the answers taken in.
+def posterior_with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
+    """Return the probabilities of classes [n, c] given labels and answers.
 
     Args:
         posterior: [n, c], from labels alone.
         evidence: [n, k].
         table: t [c, k].
     """
-    # Given one's class, what others' labels say and one's own answer are taken to be independent.
-    joint = posterior * (_likely(evidence) @ table.T)
+    # Given a person's class, the evidence of other labels and the person's own answer are assumed to be independent.
+    joint = posterior * (_likelihoods(evidence) @ table.T)
     whole: Matrix = joint / joint.sum(axis=1, keepdims=True)
     return whole
 
 
-def _likely(evidence: Matrix) -> Matrix:
+def _likelihoods(evidence: Matrix) -> Matrix:
     """Likelihoods up to a factor for each report, the largest of them 1."""
-    # Factors of a report cancel in every posterior, and left in they could underflow.
-    likely: Matrix = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    return likely
+    # A factor of a report cancels in every posterior, but could make the likelihoods underflow.
+    likelihoods: Matrix = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    return likelihoods

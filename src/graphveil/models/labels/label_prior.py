@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 from graphveil.runtime.late import Tensor, torch
 
-#: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
-HOMOPHILY = (0.6, 0.9)
+#: Homophily is clamped to this range: outside, the estimate is noise or leaves nothing to infer.
+HOMOPHILY_RANGE = (0.6, 0.9)
 #: No class is estimated to be rarer than this share of an even split (less what adding up to 1 takes: at most a sixth).
 LEAST_SHARE = 0.2
 #: Public labels are treated as kept with this probability, so that logarithms stay finite.
-MOST_KEPT = 1 - 1e-6
+LARGEST_KEEP = 1 - 1e-6
 
 
 @dataclass(frozen=True)
 class Channel:
-    """What labels went through: T among so many classes, its p and its q; by default they are as they were."""
+    """The channel of labels: T among so many classes, with p and q; by default the identity."""
 
     classes: int
     keep: float = 1.0
@@ -44,10 +44,9 @@ class Channel:
 
     @property
     def doubting(self) -> Channel:
-        """The same, of which no label is certain: p is `MOST_KEPT` at most."""
-        # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that
-        # disagree.
-        keep = min(self.keep, MOST_KEPT)
+        """The same channel with p at most `LARGEST_KEEP`, so that no label is certain."""
+        # A certain label would have infinite weight, and two that disagree would give NaN.
+        keep = min(self.keep, LARGEST_KEEP)
         return Channel(self.classes, keep, max(self.flip, (1 - keep) / (self.classes - 1)))
 
     @property
@@ -66,7 +65,7 @@ def class_shares(labels: Tensor, channel: Channel) -> Tensor:
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
     pi = (counts / n - channel.flip) / channel.lean
-    # One report more of each class: where few have reported, and all the same, they are not free of noise.
+    # With one more report of each class: a few equal reports still have noise.
     f = (counts + 1) / (counts + 1).sum()
     noise = float((f * (1 - f)).mean()) / n / channel.lean**2
     spread = float((pi - 1 / classes).square().mean())
@@ -89,7 +88,7 @@ def label_pairs(source: Tensor, target: Tensor, labels: Tensor, classes: int) ->
     return torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
 
 
-def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]) -> float:
+def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY_RANGE[0]) -> float:
     """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
 
     Args:
@@ -97,7 +96,7 @@ def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]) -
         least: the lower end of the range, from 0.
     """
     if not bool(pairs.any()):
-        return sum(HOMOPHILY) / 2
+        return sum(HOMOPHILY_RANGE) / 2
     classes = channel.classes
     # In float64: at small epsilon T is nearly singular, and its inverse enlarges every rounding error.
     inverse = torch.linalg.inv(channel.matrix.double()).to(pairs.device)
@@ -105,7 +104,7 @@ def homophily(pairs: Tensor, channel: Channel, *, least: float = HOMOPHILY[0]) -
     # The inverse of a noisy count can leave a class with a negative share.
     margins = joint.sum(dim=1).clamp_min(0.1 / classes)
     square = float((margins / margins.sum()).square().sum())
-    return min(max((float(joint.trace()) - square) / (1 - square), least), HOMOPHILY[1])
+    return min(max((float(joint.trace()) - square) / (1 - square), least), HOMOPHILY_RANGE[1])
 
 
 def all_classes(scores: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from graphveil.models.labels.label_prior import log_shares_of
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.runtime.late import Tensor, torch
 
-#: Nodes on which strengths are compared.
+#: The most training nodes on which strengths are compared.
 MOST_CHOOSING = 1 << 18
 #: Strengths C tried on validation labels, weakest first.
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -63,18 +63,18 @@ def fit_logistic(
 
 def _fit(own: Rows, likelihoods: Tensor, strength: float, start: Logistic | None) -> Logistic:
     """Return the regression of `fit_logistic` on rows [m, d], given log Pr[label | class] of each [m, c]."""
-    turned, columns = own.T, own.shape[1]
+    transposed, columns = own.T, own.shape[1]
 
     def slopes(scores: Tensor) -> Tensor:
-        return torch.cat([turned @ scores, scores.sum(dim=0, keepdim=True)])
+        return torch.cat([transposed @ scores, scores.sum(dim=0, keepdim=True)])
 
-    # The last row is the bias, which nothing pulls to 0.
+    # The last row is the bias, which has no penalty.
     penalty = likelihoods.new_full((columns + 1, 1), 1 / strength)
     penalty[columns] = 0.0
     first = Logistic(likelihoods.new_zeros(columns, 1), likelihoods.new_zeros(1)) if start is None else start
-    both = torch.cat([first.weight, first.bias[None]]).expand(-1, likelihoods.shape[1])
+    start_weights = torch.cat([first.weight, first.bias[None]]).expand(-1, likelihoods.shape[1])
     scores = Linear(lambda w: own @ w[:columns] + w[columns], slopes)
-    best = minimise(ChannelLoss(scores, likelihoods, penalty), both)
+    best = minimise(ChannelLoss(scores, likelihoods, penalty), start_weights)
     return Logistic(best[:columns], best[columns])
 
 
@@ -94,17 +94,17 @@ def choose_logistic(
         strengths: values of C to try, weakest first.
     """
     val_likelihoods = log_channel[:, labels[val]].T
-    # A search over some nodes, its strength raised in proportion, ends up to chance where that over all nodes begins.
-    some = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
-    own, some_likelihoods, val_rows = features[some], log_channel[:, labels[some]].T, features[val]
-    tried: list[tuple[float, Logistic, float]] = []
+    # With the strength raised in proportion, the fit to a subset is close to the fit to all nodes, and a good start.
+    subset = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
+    own, subset_likelihoods, val_rows = features[subset], log_channel[:, labels[subset]].T, features[val]
+    fits: list[tuple[float, Logistic, float]] = []
     for strength in strengths:
         # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
-        start = tried[-1][1] if tried else None
-        fitted = _fit(own, some_likelihoods, strength * (len(train) / len(some)), start)
+        start = fits[-1][1] if fits else None
+        fitted = _fit(own, subset_likelihoods, strength * (len(train) / len(subset)), start)
         log_p = fitted.log_probabilities(val_rows)
-        tried.append((float(torch.logsumexp(log_p + val_likelihoods, dim=1).sum()), fitted, strength))
-    _, best, strength = max(tried, key=lambda row: row[0])
-    if len(some) < len(train):
+        fits.append((float(torch.logsumexp(log_p + val_likelihoods, dim=1).sum()), fitted, strength))
+    _, best, strength = max(fits, key=lambda row: row[0])
+    if len(subset) < len(train):
         best = fit_logistic(features, labels, train, log_channel, strength, best)
     return best, strength

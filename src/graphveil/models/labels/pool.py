@@ -1,4 +1,4 @@
-"""Several opinions about everyone's class made one, by the likelihood of released labels that took no part in them.
+"""Several opinions about everyone's class combined, by the likelihood of released labels that these do not use.
 
     z = sum_k w_k z_k,       w = argmax  sum over val of log( softmax(z) T )_{y'}  -  PULL m |w - w0|^2
 
@@ -35,10 +35,10 @@ from graphveil.models.labels.label_prior import log_shares_of, shares_of
 from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.runtime.late import Tensor, torch
 
-PULL = 0.02
+PENALTY = 0.02
 FOLDS = 5
-ERRORS = 2.0
-#: With fewer validation nodes a standard error says nothing.
+STANDARD_ERRORS = 2.0
+#: With fewer validation nodes a standard error is meaningless.
 FEWEST_JUDGES = 30
 
 
@@ -52,7 +52,7 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """
     flat = opinions.flatten(1)
     scores = Linear(lambda w: (w @ flat).view_as(likelihood), lambda slopes: flat @ slopes.flatten())
-    return minimise(ChannelLoss(scores, likelihood, 2 * PULL * len(likelihood), first), first)
+    return minimise(ChannelLoss(scores, likelihood, 2 * PENALTY * len(likelihood), first), first)
 
 
 def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
@@ -65,8 +65,8 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
     nodes = torch.arange(likelihood.shape[0], device=likelihood.device) % FOLDS
     scores = torch.zeros_like(likelihood)
     for fold in range(min(FOLDS, likelihood.shape[0])):
-        rest, here = nodes != fold, nodes == fold
-        scores[here] = pooled(opinions[:, here], pool_weights(opinions[:, rest], likelihood[rest], first))
+        rest, in_fold = nodes != fold, nodes == fold
+        scores[in_fold] = pooled(opinions[:, in_fold], pool_weights(opinions[:, rest], likelihood[rest], first))
     return scores
 
 
@@ -81,8 +81,8 @@ class BetterPool:
 
 
 def better_pool(opinions: Tensor, likelihood: Tensor, first: Tensor, rival: Tensor) -> BetterPool | None:
-    """Return the pool where held-out validation labels are surely likelier under it than under its rival, else None:
-    then the rival stays.
+    """Return the pool where held-out validation labels are significantly likelier under it than under its rival, else
+    None: then the rival stays.
 
     Args:
         rival: `held_out` log-likelihoods [m] of the opinion, or the pool, that stays otherwise.
@@ -95,13 +95,13 @@ def better_pool(opinions: Tensor, likelihood: Tensor, first: Tensor, rival: Tens
 
 def surely_better(candidate: Tensor, rival: Tensor) -> bool:
     """Return whether the labels are likelier by more than ERRORS standard errors of the difference, label by label. An
-    opinion that says nothing passes in about one case of forty.
+    opinion without information passes in about one of forty cases.
 
     Args:
         candidate, rival: [m], see `held_out`.
     """
     gain = (candidate - rival).double()
-    better: bool = float(gain.sum()) > ERRORS * float(gain.std(correction=0)) * math.sqrt(len(gain))
+    better: bool = float(gain.sum()) > STANDARD_ERRORS * float(gain.std(correction=0)) * math.sqrt(len(gain))
     return better
 
 
@@ -123,16 +123,16 @@ def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
 #: Spread of a log-weight, and centre and spread of the weight of the class shares.
 SPREAD_U, CENTRE_B, SPREAD_B = 1.0, 0.7, 0.3
 #: Sizes of an expert's weights; how far from its start, in the logarithm, a weight may go.
-SIZES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-FARTHEST = 6.0
+EXPERT_SIZES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+LARGEST_LOG_CHANGE = 6.0
 #: Belief, before any report, that class shares alone say as much; and how much of the likelihood is heeded.
-DOUBT, HEED = 0.9, 0.5
+PRIOR_DOUBT, LIKELIHOOD_SHARE = 0.9, 0.5
 #: What an expert of one member leaves to all: a weight of 0 has no logarithm to move from.
-SHARED = 0.02
-LEAST = 1e-9
+EVEN_SHARE = 0.02
+LEAST_WEIGHT = 1e-9
 #: Steps of the search, how far each leads in the logarithm, and the fall of f, over f, at which it ends.
-SEARCHES, LONGEST, ENOUGH = 50, 2.0, 2e-7
-#: Reports that all experts score at once, so that their numbers lie near a core.
+MOST_STEPS, LARGEST_LOG_STEP, RELATIVE_TOLERANCE = 50, 2.0, 2e-7
+#: How many reports the experts score at a time, so that scores stay in a core's cache.
 _ROWS = 1 << 10
 
 
@@ -183,11 +183,11 @@ class _HeldOut:
         joint = p * self.likelihood
         total = joint.sum(dim=1, keepdim=True)
         r = joint.div_(total)
-        flat, away = self.scores.flatten(0, 1), (p - r).view(-1, 1)
+        flat, difference = self.scores.flatten(0, 1), (p - r).view(-1, 1)
         before, after = ((part[:, None] @ self.scores).squeeze(1) for part in (p, r))
-        bend = (flat * away).T @ flat - before.T @ before + after.T @ after
-        # Read together: a GPU is waited for once.
-        parts = torch.cat([-total.log().sum()[None], (away.T @ flat).flatten(), bend.flatten()])
+        bend = (flat * difference).T @ flat - before.T @ before + after.T @ after
+        # Read together, to wait for a GPU once.
+        parts = torch.cat([-total.log().sum()[None], (difference.T @ flat).flatten(), bend.flatten()])
         value, slope, bends = np.split(parts.double().cpu().numpy(), [1, 1 + columns])
         return float(value[0]), slope, bends.reshape(columns, columns)
 
@@ -203,40 +203,42 @@ def _search(held_out: _HeldOut, start: npt.NDArray[np.float64], centre: float) -
 
     def at(z: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         weights = np.exp(start + moves @ z)
-        value, slope, bend = held_out.bend(np.append(weights, z[-1]))
-        ways = np.vstack([weights[:, None] * moves, np.eye(1, members + 2, members + 1)])
-        curved = ways.T @ bend @ ways + (moves.T * (slope[:members] * weights)) @ moves + np.diag(pull)
-        return value + pull @ (z - origin) ** 2 / 2, ways.T @ slope + pull * (z - origin), curved
+        value, slope, curvature = held_out.bend(np.append(weights, z[-1]))
+        jacobian = np.vstack([weights[:, None] * moves, np.eye(1, members + 2, members + 1)])
+        curvature_of_z = (
+            jacobian.T @ curvature @ jacobian + (moves.T * (slope[:members] * weights)) @ moves + np.diag(pull)
+        )
+        return value + pull @ (z - origin) ** 2 / 2, jacobian.T @ slope + pull * (z - origin), curvature_of_z
 
-    z, here = origin, at(origin)
-    # A smaller fall is lost in the rounding of f; the last step is taken all the same.
-    enough = ENOUGH * max(1.0, abs(here[0]))
-    for _ in range(SEARCHES):
-        step, hoped = _inward(z - origin, *here[1:])
-        whole = hoped
+    z, current = origin, at(origin)
+    # A smaller decrease is lost in the rounding of f; the last step is taken all the same.
+    enough = RELATIVE_TOLERANCE * max(1.0, abs(current[0]))
+    for _ in range(MOST_STEPS):
+        step, predicted = _step_in_box(z - origin, *current[1:])
+        full_prediction = predicted
         for _ in range(12):
-            # A member that does not help has its weight go to 0, whose logarithm would run away.
-            there_z = np.clip(z + step, origin - FARTHEST, origin + FARTHEST)
-            there = at(there_z)
-            if there[0] < here[0] or hoped < enough:
+            # The weight of a useless member goes to 0, and its logarithm would diverge.
+            candidate_z = np.clip(z + step, origin - LARGEST_LOG_CHANGE, origin + LARGEST_LOG_CHANGE)
+            candidate = at(candidate_z)
+            if candidate[0] < current[0] or predicted < enough:
                 break
-            step, hoped = step / 2, hoped / 2
-        z, here = there_z, there
-        if whole < enough:
+            step, predicted = step / 2, predicted / 2
+        z, current = candidate_z, candidate
+        if full_prediction < enough:
             break
     return z
 
 
-def _inward(
-    away: npt.NDArray[np.float64], slope: npt.NDArray[np.float64], bend: npt.NDArray[np.float64]
+def _step_in_box(
+    offset: npt.NDArray[np.float64], slope: npt.NDArray[np.float64], bend: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """Return a step down from a place in the box, and how far down it leads on a parabola."""
-    free = (np.abs(away) < FARTHEST) | (slope * away > 0)
+    """Return a descent step from a point in the box, and the decrease that a quadratic model predicts."""
+    free = (np.abs(offset) < LARGEST_LOG_CHANGE) | (slope * offset > 0)
     values, vectors = np.linalg.eigh(bend[np.ix_(free, free)])
     step = np.zeros_like(slope)
-    # Where f bends downwards, as far as if it bent upwards by as much.
+    # With absolute values of curvatures: where f is concave, a step as if it were convex by as much.
     step[free] = -(vectors / np.maximum(np.abs(values), 1e-3)) @ (vectors.T @ slope[free])
-    step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-12))
+    step *= min(1.0, LARGEST_LOG_STEP / max(float(np.abs(step).max()), 1e-12))
     return step, float(-slope @ step) / 2
 
 
@@ -244,12 +246,14 @@ def _start(held_out: _HeldOut) -> tuple[Tensor, float, float]:
     """Return the experts' mean weights [m] and b, and the probability of the one that looks at class shares alone."""
     members = held_out.scores.shape[2] - 1
     even = torch.full((1, members), 1 / members, device=held_out.scores.device)
-    single = SHARED * even + (1 - SHARED) * torch.eye(members, device=held_out.scores.device)
-    weights = torch.cat([size * shape[None] for shape in torch.cat([even, single]) for size in SIZES])
+    single = EVEN_SHARE * even + (1 - EVEN_SHARE) * torch.eye(members, device=held_out.scores.device)
+    weights = torch.cat([size * shape[None] for shape in torch.cat([even, single]) for size in EXPERT_SIZES])
     alone = torch.cat([torch.zeros_like(even[0]), even.new_ones(1)])
     experts = torch.cat([weights, weights.new_full((len(weights), 1), CENTRE_B)], dim=1)
     gains = held_out.gains(torch.cat([experts, alone[None]]).T)
-    odds = torch.log(weights.new_tensor((1 - DOUBT) / DOUBT / len(weights))) + HEED * (gains[:-1] - gains[-1])
+    odds = torch.log(weights.new_tensor((1 - PRIOR_DOUBT) / PRIOR_DOUBT / len(weights))) + LIKELIHOOD_SHARE * (
+        gains[:-1] - gains[-1]
+    )
     shares = torch.softmax(torch.cat([odds, odds.new_zeros(1)]), dim=0)
     doubt = float(shares[-1])
-    return (shares[:-1] @ weights).clamp_min(LEAST), doubt + (1 - doubt) * CENTRE_B, doubt
+    return (shares[:-1] @ weights).clamp_min(LEAST_WEIGHT), doubt + (1 - doubt) * CENTRE_B, doubt

@@ -1,11 +1,11 @@
-"""Class scores that vary smoothly along edges, pulled at by noisy labels: a Gaussian process behind a label channel.
+"""Class scores that vary smoothly along edges and fit noisy labels: a Gaussian process behind a label channel.
 
     f = B a,   B = (1 - alpha) sum_{k<K} alpha^k Q^k + alpha^K Q^K    (personalised PageRank; Q = D^-1 A or P)
     a = argmin  lambda/2 |a|^2  -  sum_{v reported} log( softmax(SCALE f_v + log pi) T )_{y'_v}
 
-The exact likelihood of each noisy report pulls at the scores.  Several blocks (which reports are used) are solved side
-by side by L-BFGS, each with steps of its own: a point that is no lower is not moved to, and the next one tried is a
-quarter as far.  A fixed number of points is looked at, so a GPU is never waited for.
+Scores maximise the exact likelihood of the noisy reports.  Several blocks (which reports are used) are solved side by
+side by L-BFGS, each with its own steps: a candidate that is no lower is rejected, and the next is a quarter as far.
+The number of candidates is fixed, so nothing waits for a GPU.
 Source: Nocedal and Wright, "Numerical Optimization", 2nd edition, 2006, algorithm 7.4.
 Shapes: likelihood [n, c], used [n, b], a, f and slopes [n, b, c], what is known of a block [b].
 """
@@ -24,7 +24,7 @@ from graphveil.models.labels.label_prior import all_classes
 from graphveil.runtime.late import Tensor, torch
 
 SCALE: Final = 10.0
-#: K, how many points are looked at, how many steps are remembered, and the first one's root-mean-square.
+#: K, how many candidates are evaluated, how many steps L-BFGS stores, and the root-mean-square of the first step.
 DEPTH: Final = 20
 POINTS: Final = 8
 MEMORY: Final = 5
@@ -37,13 +37,13 @@ class Step(NamedTuple):
     """
 
     moved: Tensor
-    bent: Tensor
+    slope_change: Tensor
     weight: Tensor
     flatness: Tensor
 
 
 class Point(NamedTuple):
-    """Where a search is: a and f [n, b, c], what is minimised [b] and its slope [n, b, c]."""
+    """A point of a search: a and f [n, b, c], the objective [b] and its slope [n, b, c]."""
 
     a: Tensor
     f: Tensor
@@ -51,7 +51,7 @@ class Point(NamedTuple):
     slope: Tensor
 
     def or_(self, other: Point, where: Tensor) -> Point:
-        """Return this point, and another in some blocks [b]."""
+        """Return this point, with another in the blocks where `where` [b] is true."""
         return Point(
             *(torch.where(where if t.dim() == 1 else where[:, None], u, t) for t, u in zip(self, other, strict=True))
         )
@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Process:
-    """What is minimised.
+    """The objective.
 
     Attributes:
         q: Q [n, n].
@@ -81,18 +81,18 @@ class Process:
         """Return the point at a [n, b, c], which adds up to 0 over the classes: so does the slope, and every point of a
         search that begins at 0.
         """
-        f = self._walked(self.q.forward, a)
+        f = self._propagate(self.q.forward, a)
         # Classes come first between the products: sums over a handful of them are slow along the last dimension.
         expected = torch.softmax((f * SCALE).add_(self.log_prior).permute(2, 0, 1).contiguous(), dim=0)
         joint = expected * self.likelihood.T[:, :, None]
         total = joint.sum(dim=0)
         value = self.penalty / 2 * dot(a, a) - (total.log() * self.used).sum(dim=0)
         pull = expected.addcdiv_(joint, total, value=-1).mul_(self.used)
-        slope = self._walked(self.q.backward, pull.permute(1, 2, 0))
+        slope = self._propagate(self.q.backward, pull.permute(1, 2, 0))
         return Point(a, f, value, slope.mul_(SCALE).add_(a, alpha=self.penalty))
 
-    def _walked(self, rows: Rows, x: Tensor) -> Tensor:
-        """Return B x, or with the transpose of Q that of B [n, b, c]: what adds up to 0 over the classes still does."""
+    def _propagate(self, rows: Rows, x: Tensor) -> Tensor:
+        """Return B x, or B^T x for the transpose of Q [n, b, c]; sums over the classes stay 0."""
         fewer = x[:, :, :-1]
         return all_classes(rows.walk(fewer.flatten(1), DEPTH, self.alpha).view(fewer.shape))
 
@@ -103,41 +103,41 @@ def fit_process(process: Process) -> Tensor:
 
 
 def search(process: Process) -> Iterator[Point]:
-    """Yield the lowest point so far, after each one that is looked at, without end."""
-    here = process.at(torch.zeros(*process.used.shape, process.likelihood.shape[1], device=process.used.device))
+    """Yield the lowest point so far after each candidate, without end."""
+    current = process.at(torch.zeros(*process.used.shape, process.likelihood.shape[1], device=process.used.device))
     steps: deque[Step] = deque(maxlen=MEMORY)
-    way, length = _way(here.slope, steps), torch.ones_like(here.value)
+    direction, length = _direction(current.slope, steps), torch.ones_like(current.value)
     while True:
-        yield here
-        there = process.at(here.a + length[:, None] * way)
-        lower = there.value <= here.value
-        after = here.or_(there, lower)
-        steps.append(_step(after.a - here.a, after.slope - here.slope))
-        here = after
-        way = torch.where(lower[:, None], _way(here.slope, steps), way)
+        yield current
+        candidate = process.at(current.a + length[:, None] * direction)
+        lower = candidate.value <= current.value
+        new = current.or_(candidate, lower)
+        steps.append(_step(new.a - current.a, new.slope - current.slope))
+        current = new
+        direction = torch.where(lower[:, None], _direction(current.slope, steps), direction)
         length = torch.where(lower, 1.0, length / 4)
 
 
-def _step(moved: Tensor, bent: Tensor) -> Step:
-    along, square = dot(moved, bent), dot(bent, bent)
+def _step(moved: Tensor, slope_change: Tensor) -> Step:
+    along, square = dot(moved, slope_change), dot(slope_change, slope_change)
     up = along > 0
-    return Step(moved, bent, torch.where(up, 1 / along, 0.0), torch.where(up, along / square, 0.0))
+    return Step(moved, slope_change, torch.where(up, 1 / along, 0.0), torch.where(up, along / square, 0.0))
 
 
-def _way(slope: Tensor, steps: Iterable[Step]) -> Tensor:
-    """Return where to go next [n, b, c]: minus the inverse curvature, as far as steps know it, times the slope."""
-    way, steps = -slope, list(steps)
+def _direction(slope: Tensor, steps: Iterable[Step]) -> Tensor:
+    """Return the next direction [n, b, c]: minus the inverse curvature, estimated from the steps, times the slope."""
+    direction, steps = -slope, list(steps)
     shares = []
     for step in reversed(steps):
-        shares.append((step.weight * dot(step.moved, way))[:, None])
-        way = way - shares[-1] * step.bent
+        shares.append((step.weight * dot(step.moved, direction))[:, None])
+        direction = direction - shares[-1] * step.slope_change
     scale = FIRST / slope.square().mean(dim=(0, 2)).sqrt().clamp_min(1e-12)
     for step in steps:
         scale = torch.where(step.flatness > 0, step.flatness, scale)
-    way = way * scale[:, None]
+    direction = direction * scale[:, None]
     for step, share in zip(steps, reversed(shares), strict=True):
-        way = way + (share - (step.weight * dot(step.bent, way))[:, None]) * step.moved
-    return way
+        direction = direction + (share - (step.weight * dot(step.slope_change, direction))[:, None]) * step.moved
+    return direction
 
 
 def dot(u: Tensor, v: Tensor) -> Tensor:

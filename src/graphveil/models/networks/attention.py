@@ -1,9 +1,9 @@
-"""Attention that weighs a message by a sigmoid of both ends: no edge changes the weight of another.
+"""Attention that weighs a message by a sigmoid of both ends: no edge changes the weight of another edge.
 
     w(u, v) = sigmoid( c . tanh(T x_v + S x_u + b) + d )  in (0, 1)                  u sends to v
     r_v     = Y_v / sqrt(|Y_v|^2 + soft^2),   Y_v = sum_u w(u, v) x_u,   scores of v = H r_v + h
 
-The second line is what it is trained by, and is thrown away afterwards. `soft` is the length of the noise that the
+The second line is used for training only, and discarded afterwards. `soft` is the length of the noise that the
 final sum will get, so that a sum which would drown in it counts for little; 0 is the published network.
 `target_gradients` gives the gradient of each target's loss in closed form, one sum over incoming edges for each column:
 with p = softmax(scores) - onehot(y_v), g = H^T p and e = (g - r (r . g)) / sqrt(|Y|^2 + soft^2),
@@ -25,15 +25,15 @@ from torch.nn.functional import embedding_bag, one_hot
 
 from graphveil.aggregation.weights import in_blocks
 
-# Edges weighed at a time.
+# How many edges are weighed at a time.
 _CHUNK = 1 << 18
-# Where the noise is zero, sums of nothing still have a direction.
+# The least `soft`: without noise an empty sum would be divided by 0.
 _SHORTEST = 1e-3
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """The messages of some targets: target i hears from `senders[starts[i]:starts[i + 1]]`; all int32."""
+    """The messages of some targets: target i has `senders[starts[i]:starts[i + 1]]`; all int32."""
 
     targets: Tensor
     starts: Tensor
@@ -41,7 +41,7 @@ class Incoming:
 
 
 class PairAttention(nn.Module):
-    """The weights, and the head that they are trained by."""
+    """The weights, and the head with which they are trained."""
 
     def __init__(self, columns: int, classes: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class PairAttention(nn.Module):
         self.sender = nn.Linear(columns, columns, bias=False)
         self.out = nn.Linear(columns, 1)
         self.head = nn.Linear(columns, classes)
-        # Nearly uniform at first: noise alone must not silence the neighbours.
+        # Nearly uniform at first, so that noise alone cannot suppress the neighbours.
         nn.init.constant_(self.out.bias, 2.0)
 
     def weigh(self, x: Tensor, edges: Tensor) -> Tensor:
@@ -63,14 +63,14 @@ class PairAttention(nn.Module):
             to, of = self.target(x), self.sender(x)
             weights = torch.empty(edges.shape[1])
             for start in range(0, edges.shape[1], _CHUNK):
-                here = edges[:, start : start + _CHUNK]
-                hidden = in_blocks(torch.tanh, to[here[1]] + of[here[0]])
-                # In fixed blocks: where a kernel cuts its work, last bits may differ, and would tell of other edges.
+                chunk = edges[:, start : start + _CHUNK]
+                hidden = in_blocks(torch.tanh, to[chunk[1]] + of[chunk[0]])
+                # In fixed blocks: last bits may depend on how a kernel divides its work, and would reveal other edges.
                 weights[start : start + _CHUNK] = in_blocks(torch.sigmoid, self._scores(hidden))
         return weights
 
     def forward(self, x: Tensor, incoming: Incoming, soft: float) -> Tensor:
-        """Return the scores of every target [b, classes], by the formulas as they stand: slow, and differentiable.
+        """Return the scores of every target [b, classes], directly by the formulas: slow, but differentiable.
 
         Args:
             soft: the length of the noise that the sums will get.

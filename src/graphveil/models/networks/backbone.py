@@ -16,7 +16,7 @@ from graphveil.runtime.late import Tensor, nn, torch
 
 
 class Backbone(Protocol):
-    """What the training loop asks of a network: two halves; `weight1` is the only parameter that meets the features."""
+    """The two halves of a network for the training loop; only `weight1` multiplies the features."""
 
     weight1: nn.Parameter
 

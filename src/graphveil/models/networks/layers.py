@@ -1,4 +1,4 @@
-"""What layers are made of: initial weights as their papers and PyG draw them, and dropout at a tenth of torch's time.
+"""Initial weights as papers and PyG draw them, and dropout in a tenth of the time of torch's.
 
 out_i = x_i / (1 - r)  with probability 1 - r,  else 0;    r is rounded to a multiple of 1/256
 """
@@ -35,7 +35,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     level = min(round(rate * 256), 255)
     if not training or level == 0:
         return x
-    # Eight decisions a word: drawing a float for each is what takes the time in torch's own.
+    # Eight decisions a word: torch's dropout spends its time on drawing a float for each.
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
     mask = words.view(torch.uint8)[: x.numel()].view(x.shape) >= level
     return x * (mask * (256.0 / (256 - level)))

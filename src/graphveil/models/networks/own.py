@@ -1,4 +1,4 @@
-"""A module of a user's own where a backbone stands, on features that are brought to rows first.
+"""A user's own module as a backbone, on features as dense rows.
 
     z = module(X)      or, as its `forward` names them,      z = module(X, edge_index=..., edge_weight=...)
 
@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
 
-#: What a module may ask for by name beside the rows.
+#: The arguments that a module may name in addition to the rows.
 EDGES = ("edge_index", "edge_weight")
-#: Sparse rows of more than this many numbers (2 GB) are not made dense. All are, as a module may join any two of them.
+#: Sparse rows of more than this many numbers (2 GB) are not made dense; a module may combine any rows, so it needs all.
 MOST_DENSE = 500_000_000
 
 
@@ -43,37 +43,39 @@ class OwnBackbone(nn.Module):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = copy.deepcopy(module)
-        self.asks = asks_for(module)
+        self.argument_names = edge_arguments_of(module)
 
     def first(self, inputs: Inputs, structure: Links) -> Tensor:
-        """Return the rows [n, d]: nothing of a module is linear for certain."""
+        """Return the rows [n, d]: no part of a module is known to be linear."""
         rows = inputs.matrix
         return rows if isinstance(rows, Tensor) else inputs.linear(torch.eye(inputs.dimension))
 
     def rest(self, first: Tensor, structure: Links) -> Tensor:
         """Return the scores [n, classes] of rows [n, d]."""
-        beside = {}
-        if "edge_index" in self.asks:
-            beside["edge_index"] = structure.edge_index
-        if "edge_weight" in self.asks:
+        edge_arguments = {}
+        if "edge_index" in self.argument_names:
+            edge_arguments["edge_index"] = structure.edge_index
+        if "edge_weight" in self.argument_names:
             weights = structure.weights
-            beside["edge_weight"] = first.new_ones(structure.edge_index.shape[1]) if weights is None else weights
-        scores: Tensor = self.module(first, **beside)
+            edge_arguments["edge_weight"] = (
+                first.new_ones(structure.edge_index.shape[1]) if weights is None else weights
+            )
+        scores: Tensor = self.module(first, **edge_arguments)
         return scores
 
 
-def asks_for(module: nn.Module) -> tuple[str, ...]:
+def edge_arguments_of(module: nn.Module) -> tuple[str, ...]:
     named = inspect.signature(module.forward).parameters
     return tuple(name for name in EDGES if name in named)
 
 
 def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
-    """Return features as a dense matrix [n, d], propagated, shifted and scaled. Raises InputError where they would be
-    more.
+    """Return features as a dense matrix [n, d], propagated, shifted and scaled. Raises InputError where sparse features
+    would have too many numbers.
 
     Args:
-        inputs: dense ones are there already, however many.
-        most: numbers that sparse ones may become.
+        inputs: sparse or dense features; dense ones may have any size.
+        most: the most numbers that sparse features may have as dense rows.
     """
     if not isinstance(inputs.matrix, Tensor) and inputs.num_nodes * inputs.dimension > most:
         raise InputError(
@@ -93,18 +95,20 @@ def require_module(backbone: object) -> None:
 
 
 def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:
-    """Refuse a module that does not give one score for each class, by public zeros; looks at no data. Raises InputError
-    where it asks for edges where there are none, has no weights to train, fails on rows of that width, or gives other
-    scores.
+    """Refuse a module that does not give one score for each class, by a test on zeros, which reads no data. Raises
+    InputError where it needs edges but none are published, has no weights to train, fails on rows of that width, or
+    gives other scores.
 
     Args:
         dimension: d, columns of the rows that it will read.
-        edges: whether there are any that it may ask for.
+        edges: whether it may read edges.
     """
     require_module(module)
-    if asks_for(module) and not edges:
+    if edge_arguments_of(module) and not edges:
         raise InputError(
-            f"forward names {', '.join(asks_for(module))}", where="backbone", allowed="rows alone: no edge is published"
+            f"forward names {', '.join(edge_arguments_of(module))}",
+            where="backbone",
+            allowed="rows alone: no edge is published",
         )
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise InputError("it has no weights to train", where="backbone")
@@ -119,7 +123,7 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
 
 @contextmanager
 def reading_rows(dimension: int, where: str = "backbone") -> Iterator[None]:
-    """While the block runs, what a user's module raises is its refusal of rows of that width, with InputError."""
+    """While the block runs, turn any error of a user's module into an InputError about rows of that width."""
     try:
         yield
     except InputError:

@@ -3,7 +3,7 @@
     e(x) = W x,      Pr[same class] = sigmoid( s cos(e(x_u), e(x_v)) + b )
 
 fitted to random pairs of training nodes, half of them of one class.  No edge is read, so where features and labels are
-public (edge-level privacy) the similarity is public, and so are the weights `kernel` makes of e.  Ours; the loss is the
+public (edge-level privacy) the similarity is public, and so are the kernel weights of e.  Ours; the loss is the
 logistic one of Chopra, Hadsell, LeCun, "Learning a similarity metric discriminatively", CVPR 2005.
 Shapes: x [n, d], labels [n], W [d, width].
 """
@@ -20,23 +20,23 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int) ->
 
     Args:
         labels: int64 [n].
-        train: int64 numbers of the nodes whose labels may be looked at (-1 is passed over).
+        train: int64 numbers of the nodes whose labels may be read (-1 is skipped).
         seed: fixes the pairs and the start.
     """
     generator = torch.Generator().manual_seed(seed)
-    # Training nodes alone: weights that knew other labels would tell them through every message.
+    # Training nodes alone: otherwise weights would reveal other labels through every message.
     nodes = train[labels[train] >= 0]
     weight = (torch.randn(x.shape[1], WIDTH, generator=generator) / x.shape[1] ** 0.5).requires_grad_()
     slope, offset = torch.tensor(4.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)
     optimiser = torch.optim.Adam([weight, slope, offset], lr=RATE)
     for _ in range(STEPS if len(nodes) > 1 else 0):
         left, right = _pairs(labels, nodes, generator)
-        close = (
+        cosine = (
             torch.nn.functional.normalize(x[left] @ weight, dim=1)
             * torch.nn.functional.normalize(x[right] @ weight, dim=1)
         ).sum(dim=1)
         same = (labels[left] == labels[right]).float()
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(slope * close + offset, same)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(slope * cosine + offset, same)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -45,7 +45,7 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int) ->
 
 
 def _pairs(labels: Tensor, nodes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return both ends of random pairs; every second pair is of one class."""
+    """Return both ends of random pairs; in every second pair both have the same class."""
     order = nodes[torch.argsort(labels[nodes], stable=True)]
     starts = torch.searchsorted(labels[order], labels[order])
     stops = torch.searchsorted(labels[order], labels[order], right=True)

@@ -7,12 +7,12 @@
     reader      h_vk = selu( a_vk A + b_v B + s ),      z_vk = a_vk w + selu( h_vk C + mean_j h_vj D + t ) u
 
 s is SELU after an optional batch normalisation, unit scales rows to length 1, biases left out. Batch normalisation
-mixes samples: it is for training that costs no privacy. So is dropout, of what the encoder's second layer and the heads
-of encoder and stage read: without it few people are learned by heart. All weights are in plain linear layers, each used
-once, so that the same networks train privately (`training.dp_sgd`). `features` is everything before the last layer
-`head`.  Votes join what features and what neighbours' noisy votes say of a class: begun where both count alike, which
-is public, its 2 c^2 + c weights need few private steps.  The reader shares its weights between all classes, which meet
-in a mean alone: it reads graphs with other features and another number of classes.
+mixes samples: it is for training that costs no privacy. So is dropout, on the inputs of the encoder's second layer and
+of the heads of encoder and stage, which keeps networks from memorising few people. All weights are in plain linear
+layers, each used once, so that the same networks train privately (`training.dp_sgd`). `features` is everything before
+the last layer `head`. Votes combine the scores from features and from neighbours' noisy votes: starting with equal
+weights, which is public, its 2 c^2 + c weights need few private steps. The reader shares its weights between all
+classes, which interact through a mean alone: it reads graphs with other features and another number of classes.
 Sources: the published code of GAP (USENIX Security 2023) and ProGAP (WSDM 2024); Zaheer et al., "Deep Sets", NeurIPS
 2017, arXiv 1703.06114, equation 4 (equivariant layers).  Shapes: own a [n, c, p], common b [n, q], scores z [n, c].
 """
@@ -97,9 +97,9 @@ class Stage(nn.Module):
         self.head = nn.Linear(hidden * len(self.widths), classes)
 
     def go_on(self, earlier: nn.Module) -> None:
-        """Start from the layers of the stage before, which go on training here."""
-        for mine, theirs in zip(self.bases, cast(Stage, earlier).bases, strict=False):
-            mine.load_state_dict(theirs.state_dict())
+        """Start from the layers of the previous stage, which are trained further here."""
+        for base, earlier_base in zip(self.bases, cast(Stage, earlier).bases, strict=False):
+            base.load_state_dict(earlier_base.state_dict())
 
     def features(self, x: Blocks) -> Tensor:
         """Return what the head reads [n, hidden * (i + 1)]: unit rows of X_0..X_i, given as a list or side by side."""
@@ -118,7 +118,7 @@ class Stage(nn.Module):
 
 
 class Base(nn.Module):
-    """Layers over one hop, each s(x V): one over features, where more would fit them by heart, two over noisy sums."""
+    """Layers over one hop, each s(x V): one over features, where two would memorise them, and two over noisy sums."""
 
     def __init__(self, width: int, hidden: int, *, deep: bool, batch_norm: bool) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 def selu(x: Tensor) -> Tensor:
-    """Return SELU, whose slope is read off its value."""
+    """Return SELU, whose slope is computed from its value."""
     return cast(Tensor, _Selu.apply(x))  # type: ignore[no-untyped-call]
 
 
@@ -153,11 +153,11 @@ def _norm(width: int, batch_norm: bool) -> nn.Module:
 
 
 class _Unit(torch.autograd.Function):
-    """y = x / |x|, dx = (g - y (g . y)) / |x|: half of the time of what autograd makes of the same."""
+    """y = x / |x|, dx = (g - y (g . y)) / |x|: half of the time of autograd."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        # A row of zeros stays one; division by 0 would make NaN of it, and of every sum that it enters.
+        # A row of zeros stays zero; division by 0 would make it NaN, and every sum that it enters.
         length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min_(_TINY)
         y: Tensor = x / length
         ctx.save_for_backward(y, length)
@@ -188,7 +188,7 @@ class _Selu(torch.autograd.Function):
 
 
 class VoteHead(nn.Module):
-    """Reads both opinions side by side [n, 2 c]."""
+    """Combines two scores for each class, side by side [n, 2 c]."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class ClassReader(nn.Module):
         self.alone = glorot((hidden, hidden), generator)
         self.together = glorot((hidden, hidden), generator)
         self.bias2 = nn.Parameter(torch.zeros(hidden))
-        # At 0, so that training starts from the mean of what is read, which is right as far as the clues are.
+        # At 0, so that training starts from the mean of the inputs `own`.
         self.head = nn.Parameter(torch.zeros(hidden))
         self.direct = nn.Parameter(torch.full((own,), 1 / own))
 

@@ -10,8 +10,8 @@
 "gcn" of a directed graph, which its paper leaves open: Q = D_in^{-1/2} (A + I) D_out^{-1/2}, the receiver's in-degree
 and the sender's out-degree, each with the self-loop (see `aggregation.normalised`); PyG's `GCNConv` takes the in-degree
 at both ends.  "gat" multiplies by edge weights w: alpha_.v = w exp(e) / sum w exp(e), as if log w were added to the
-score; self-loops weigh 1.  Fusion learns W and V together, so that a feature which only tells training nodes apart does
-not drown what neighbours say.
+score; self-loops weigh 1.  Fusion learns W and V together, so that a feature which only identifies training nodes does
+not drown the evidence of neighbours.
 Sources: Hamilton, Ying, Leskovec, NeurIPS 2017, arXiv 1706.02216, Algorithm 1 (GraphSAGE); Kipf and Welling, ICLR 2017,
 arXiv 1609.02907, equation 9; Velickovic et al., ICLR 2018, arXiv 1710.10903, equations 1 to 6.
 Shapes: X [n, d] as `Inputs`, h [n, hidden], z [n, classes], edges [2, E] with self-loops and grouped by receiver.
@@ -33,8 +33,8 @@ from graphveil.models.names import HEADS
 from graphveil.models.networks.layers import dropout, glorot, uniform
 
 LEAK = 0.2
-#: exp of this is a float32 with room for a sum; only an edge of weight below exp(-80) can come so far above the rest.
-LARGEST = 80.0
+#: exp of this leaves room for a sum in float32; only an edge of weight below exp(-80) can exceed the rest by so much.
+LARGEST_EXPONENT = 80.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class TwoLayers(nn.Module):
         self.dropout = dropout
 
     def between(self, first: Tensor) -> Tensor:
-        """Return what the second layer reads, of the first layer before its activation."""
+        """Return the input of the second layer, given the first layer before its activation."""
         return dropout(functional.selu(first), self.dropout, self.training)
 
 
@@ -201,7 +201,7 @@ class _Softmax(torch.autograd.Function):
         heights = scores if logs is None else scores + logs
         top = torch.segment_reduce(heights, "max", offsets=support.starts)
         # The largest score is taken off before the exponential, which would overflow from 89 on in float32.
-        unit = scores.sub_(top.index_select(0, target)).clamp_max_(LARGEST).exp_()
+        unit = scores.sub_(top.index_select(0, target)).clamp_max_(LARGEST_EXPONENT).exp_()
         alpha = unit if weights is None else unit * weights
         total = support.row_sums(alpha).reciprocal_().index_select(0, target)
         unit, alpha = unit.mul_(total), unit if weights is None else alpha.mul_(total)
@@ -219,21 +219,21 @@ class _Softmax(torch.autograd.Function):
         return support.column_sums(before), support.row_sums(before), to_weights, None, None
 
 
-#: Rows of a large hidden layer that are worked on at once.
+#: How many rows of a large hidden layer are processed at once.
 _ROWS: Final = 1 << 16
 
 
 def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
-    """Return Z [n, 2 c times sums]: how much of each class each sum holds, and in which proportion, standardised.
+    """Return Z [n, 2 c times sums]: the amount of each class in each sum, and its proportion, standardised.
 
     Args:
         sums: H [n, c] each, released.
         scale: the noise of an entry; below 1 counts as 1.
     """
-    # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
+    # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic far above.
     scale = max(scale, 1.0)
     columns = [part for h in sums for part in (torch.asinh(h / scale), h / (h.norm(dim=1, keepdim=True) + 1e-6))]
-    # Of the released sums and not of the true ones: standardising is post-processing.
+    # Of released sums, not of the true sums: standardising is post-processing.
     return standardised(torch.cat(columns, dim=1))
 
 
@@ -268,7 +268,7 @@ class Fusion(TwoLayers):
         Args:
             z: [n, k] what stands beside the features, k from 0.
         """
-        # In place: the hidden layer of all nodes is the largest array here, and each further copy of it costs.
+        # In place: the hidden layer of all nodes is the largest array here.
         joined = inputs.linear(self.weight1).add_(self.bias1)
         return joined if z.shape[1] == 0 else joined.addmm_(z, self.beside)
 
@@ -284,8 +284,8 @@ class Fusion(TwoLayers):
 
 
 class _ByParts(torch.autograd.Function):
-    """A function of rows apart, part by part: what a part's slope needs is made again with the same dropout, not
-    kept.
+    """A function of independent rows, part by part: the backward pass computes each part again with the same dropout
+    instead of storing what its slope needs.
     """
 
     @staticmethod
@@ -301,11 +301,11 @@ class _ByParts(torch.autograd.Function):
         rows, *weights = ctx.saved_tensors
         to_rows, to_weights = torch.empty_like(rows), [torch.zeros_like(weight) for weight in weights]
         for part in _parts(rows):
-            some = rows[part].detach().requires_grad_()
+            rows_of_part = rows[part].detach().requires_grad_()
             with torch.enable_grad():
-                scored = _with_dropout_of(ctx.seed + part.start, ctx.function, some)
-            to_rows[part], *own = torch.autograd.grad(scored, (some, *weights), slopes[0][part])
-            for total, slope in zip(to_weights, own, strict=True):
+                scored = _with_dropout_of(ctx.seed + part.start, ctx.function, rows_of_part)
+            to_rows[part], *part_slopes = torch.autograd.grad(scored, (rows_of_part, *weights), slopes[0][part])
+            for total, slope in zip(to_weights, part_slopes, strict=True):
                 total += slope
         return None, to_rows, *to_weights
 
