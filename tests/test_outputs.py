@@ -120,14 +120,14 @@ def test_a_disk_that_takes_nothing_sends_it_to_another_folder_or_says_why(
 def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
     messages: list[str] = []
     with new_output(None, tmp_path / "table", say=messages.append) as output:
-        output.begin("plan", "what")
-        output.keep("cells/1", "one")
+        output.create_folder("plan", "what")
+        output.add_file("cells/1", "one")
         for file in (tmp_path / "table").rglob("*"):
             if file.is_file():
                 file.unlink()
         (tmp_path / "table" / "theirs").touch()
-        output.keep("cells/2", "two")
-        output.within(lambda folder: write_text(folder / "page", "all"))
+        output.add_file("cells/2", "two")
+        output.in_folder(lambda folder: write_text(folder / "page", "all"))
     assert [names(tmp_path / "table-2"), names(tmp_path / "table-2" / "cells")] == [
         ["cells", "page", "plan"],
         ["1", "2"],

@@ -10,7 +10,7 @@ from graphveil.federation.core.setting import Member, Setting
 from graphveil.reports.base.card import Card, pages, picture_section
 from graphveil.reports.compare.folder import page_html as comparison_html
 from graphveil.reports.federation.parties import federation_parties
-from graphveil.reports.runs.against import against_html
+from graphveil.reports.runs.against import Side, against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html
 from tests.reports import made
@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {
         "page": page_html(record, made.attacks(), made.picture()),
         "shared": shared_html(About.of(made.record()), made.picture(own=False)),
-        "against": against_html(("mine", made.record(), {}), (LONG, other, made.attacks())),
+        "against": against_html(Side("mine", made.record(), {}), Side(LONG, other, made.attacks())),
         "comparison": comparison_html(side_by_side()),
     }
     folder = tmp_path_factory.mktemp("pages")

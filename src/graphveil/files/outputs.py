@@ -95,7 +95,7 @@ class Output:
                 return result
         raise refusal
 
-    def begin(self, name: str, text: str) -> None:
+    def create_folder(self, name: str, text: str) -> None:
         """Create the folder of a result that grows, with its first file, unless that file exists.
 
         Args:
@@ -106,16 +106,16 @@ class Output:
         if not (self.path / name).exists():
             self.write(self._make)
 
-    def keep(self, name: str, text: str) -> None:
+    def add_file(self, name: str, text: str) -> None:
         """Write one more file, `name` below the folder, which is created again if it is gone."""
-        self.within(lambda folder: _write_below(folder, name, text))
+        self.in_folder(lambda folder: _write_below(folder, name, text))
         self._files[name] = text
 
-    def remember(self, name: str) -> None:
+    def include(self, name: str) -> None:
         """Include an existing file if the folder has to be created again."""
         self._files[name] = read_text(self.path / name)
 
-    def within(self, do: Callable[[Path], T]) -> T:
+    def in_folder(self, do: Callable[[Path], T]) -> T:
         """Return `do(folder)`; the folder is created again if it is gone."""
         try:
             with writing(self.path):

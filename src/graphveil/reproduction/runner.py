@@ -123,7 +123,7 @@ def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) ->
         exhibit, options: as of `check_folder`.
         folder: where it lies, checked.
     """
-    folder.begin(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
+    folder.create_folder(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
 
 
 def _plan(exhibit: Exhibit, options: Mapping[str, Any]) -> Any:
@@ -168,10 +168,10 @@ def run_missing(
             continue
         for number, name in enumerate(names):
             if number not in missing:
-                folder.remember(name)
+                folder.include(name)
                 continue
             run = train(entry, graphs[entry.data], number)
-            folder.keep(name, seal({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
+            folder.add_file(name, seal({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
         # Read back even where it was only now written: what is shown is what is kept.
         rows.append(Row(entry, tuple(_run(folder.path / name, entry) for name in names)))
     return Outcome(tuple(rows), absent)

@@ -15,7 +15,7 @@ from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet, assumed_facts, three_lines
 from graphveil.reports.compare.table import cells, columns
 from graphveil.reports.runs import folder as run_folder
-from graphveil.reports.runs.against import against_html, write_against
+from graphveil.reports.runs.against import Side, against_html, write_against
 from tests.reports import made
 from tests.reports.pages import HOSTILE, read
 
@@ -89,7 +89,7 @@ OPTIONS = {"seed": 0, "repeats": 5, "device": "cpu"}
 
 def page_of(*changes: dict[str, Any]) -> str:
     mine, other = (made.record(**change) for change in changes)
-    return against_html(("mine", mine, {}), ("theirs", other, made.attacks()))
+    return against_html(Side("mine", mine, {}), Side("theirs", other, made.attacks()))
 
 
 def table(html: str, first: str) -> list[list[str]]:
@@ -123,7 +123,7 @@ def test_epsilons_of_different_units_never_share_a_column() -> None:
 
 def test_runs_without_epochs_say_so_and_draw_no_curve() -> None:
     bare = replace(made.record(), history=())
-    page = against_html(("mine", bare, {}), ("theirs", bare, {}))
+    page = against_html(Side("mine", bare, {}), Side("theirs", bare, {}))
     assert "Neither was trained over epochs." in page and '<figure class="chart"' not in page
 
 

@@ -89,7 +89,7 @@ def compare(
             records = cells.run_missing(comparison, output, run)
             defaults.say()
         page = sheet_of(comparison, tabulate(comparison, records))
-        output.within(lambda path: write(page, path))
+        output.in_folder(lambda path: write(page, path))
         cells.remove_fingerprint(output)
     answer = table.answer(page, output.path, data=data)
     emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.notice)

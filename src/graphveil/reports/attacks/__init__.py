@@ -1,1 +1,1 @@
-"""What attacks leave behind."""
+"""The results of attacks: their files, figures and sections of cards."""

@@ -1,5 +1,5 @@
-"""Attack a federation before or after it runs: simulate the agreed run on all holders' data, as nobody but an
-experimenter could, and keep what was found in the federation's folder.
+"""Attacks on a federation, before or after its run: the agreed run is simulated on all holders' data, which only an
+experimenter has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 
 def is_federation(folder: Path) -> bool:
-    """Whether a folder is a party's, or holds parties' folders, as `graphveil federation init` makes them."""
+    """Whether a folder is that of a party, or holds folders of parties, as `graphveil federation init` writes them."""
     return _agreement_folder(folder) is not None
 
 
@@ -39,22 +39,25 @@ def attack_folder(
     plain: bool = True,
     progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data. Raises
-    DataError for other data than was agreed; InputError for an attack that does not fit, or holders that share nobody.
+    """Return the results of an attack on the agreed run and on the naive design, with the same data.
 
     Args:
         folder: of the federation, or of one of its parties.
         name: one of `FEDERATION_ATTACKS`.
-        truth: the folder with one folder of data a holder, named as in the agreement.
-        nodes: among how many people pairs are judged.
-        seed: of weights, splits that are not declared, and draws.
-        progress: hears of each simulation.
+        truth: a folder with one folder of data for each holder, named as in the agreement.
+        nodes: the number of people among whom pairs are judged.
+        seed: of weights, undeclared splits, and draws.
+        plain: whether the naive design is attacked too.
+        progress: called for each simulation.
+
+    Raises:
+        DataError: the data are not as agreed; InputError: the attack does not fit, or the holders share nobody.
     """
     require_federation_attack(name)
     agreement_folder = _agreement_folder(folder)
     if agreement_folder is None:
         raise DataError("holds no agreement", where=str(folder), remedy="graphveil federation init makes it")
-    # What parties kept is checked first: an attack on edited folders would speak of another run.
+    # Checked first: the results of an attack on edited folders would be about another run.
     for party in (folder, *sorted(folder.glob("*"))):
         if is_party(party):
             check_party(party)
@@ -76,7 +79,7 @@ def attack_folder(
 
 
 def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, seed: int) -> dict[str, Holding]:
-    """Return what each holder has, for the people that all share, in one order; DataError and InputError as above."""
+    """Return what each holder has of the people that all share, in one order; errors as of `attack_folder`."""
     setting, graphs = agreement.setting, {}
     for name in setting.names:
         if not (truth / name).is_dir():
@@ -97,6 +100,6 @@ def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, s
 
 
 def _agreement_folder(folder: Path) -> Path | None:
-    """The first folder with an agreement: this one, or one of those in it."""
+    """The first folder with an agreement: this one, or one inside; None: there is none."""
     folders = sorted(path for path in folder.glob("*") if path.is_dir()) if folder.is_dir() else []
     return next((path for path in (folder, *folders) if (path / FILE).is_file()), None)

@@ -1,4 +1,4 @@
-"""The pictures of an attack: its ROC curve, on paper and for the page, and images beside what it made of them."""
+"""The pictures of an attack: its ROC curve, as a figure and for the page, and images beside their reconstructions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _COLOURS: Final = (ORANGE, BLUE, GREEN, "#cc79a7", "#e69f00", "#56b4e9")
 
 
 def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
-    """Two panels: the whole curve, and both axes logarithmic, where a careful adversary works. The tightest epsilon
-    among the results (name -> what one attack found) is shaded: a curve in there shows more than was promised.
+    """ROC curves in two panels: linear axes, and logarithmic axes, for few false alarms. The area that the tightest
+    epsilon of the results (name -> result) excludes is shaded: a curve inside it shows more than was promised.
     """
     figure = Figure(figsize=(8.6, 4.9), layout="constrained")
     linear, logarithmic = figure.subplots(1, 2)
@@ -67,7 +67,7 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
 
 
 def _tightest(results: Mapping[str, AttackResult]) -> AttackResult | None:
-    # One limit alone: several would hide each other, and the tightest is what was promised.
+    # One limit only: several would cover each other.
     limited = [result for result in results.values() if result.limit is not None]
     return min(limited, key=lambda result: (result.epsilon, result.delta), default=None)
 
@@ -89,7 +89,7 @@ def _legend(results: Mapping[str, AttackResult], tightest: AttackResult | None) 
 
 
 def summary(result: AttackResult) -> tuple[str, ...]:
-    """Return what an attack found in a few lines for the screen and the card."""
+    """Return the result of an attack in a few lines for the screen and the card."""
 
     def line_of(name: str, score: Interval, limit: float | None) -> str:
         line = f"{name}: {score.mean:.3f} ({score.low:.3f} to {score.high:.3f})"
@@ -108,11 +108,11 @@ def summary(result: AttackResult) -> tuple[str, ...]:
 
 
 def attack_charts(name: str, results: Mapping[str, AttackResult]) -> tuple[Chart, Chart]:
-    """Return how many members are found at each share of false alarms.
+    """Return the ROC curves of an attack, on linear and on logarithmic axes.
 
     Args:
-        name: a word that no other chart of the page has.
-        results: attacked -> what one attack found, at least one.
+        name: unique on the page.
+        results: attacked -> result, at least one.
     """
     return (
         _chart(f"{name}whole", "Members found at each share of false alarms", results, np.linspace(0, 1, 201)),
@@ -121,7 +121,7 @@ def attack_charts(name: str, results: Mapping[str, AttackResult]) -> tuple[Chart
 
 
 def _chart(name: str, title: str, results: Mapping[str, AttackResult], grid: np.ndarray, *, log: bool = False) -> Chart:
-    # A logarithmic axis has no place for nothing found.
+    # 0 is on no logarithmic axis.
     least = _LEAST if log else 0.0
     lines = [
         Line(label, colour, _values(np.interp(grid, *np.array(result.roc).T), least))
@@ -145,7 +145,7 @@ _GAP = 0.25  # of an image, between two
 
 
 def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
-    """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack."""
+    """Return the images of an attack that reconstructs them, without protection first; None for any other attack."""
     samples_by_label = {label: result.samples for label, result in results.items() if result.samples is not None}
     if not samples_by_label:
         return None
@@ -161,11 +161,12 @@ def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
 
 
 def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], note: str = "") -> Figure:
-    """Return one line of images for each of rows, from the top down.
+    """Return one line of images for each row, from the top down.
 
     Args:
-        classes: what is written above each image [k].
+        classes: the text above each image [k].
         rows: name, images [k, height, width] in 0..1, dark where high.
+        note: a text below.
     """
     figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
     lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

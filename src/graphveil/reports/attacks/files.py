@@ -1,4 +1,4 @@
-"""What attacks left in a folder, `attack-<name>.json`, and how a privacy card shows it."""
+"""The results of attacks in a folder, `attack-<name>.json`, and their section of a privacy card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphveil.reports.base.text import percent
 if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
 
-#: What a plain network is called, which is attacked beside the method.
+#: The label of the plain network that is attacked beside the method.
 PLAIN = "without protection"
 NONE_RUN = "None was run. What an adversary can learn is unknown; to find out:"
 _TITLE = "Attacks"
@@ -42,7 +42,7 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     files = sorted(folder.glob("attack-*.json"))
     if not files:
         return {}
-    from graphveil.attacks import AttackResult  # heavy, and most folders hold none
+    from graphveil.attacks import AttackResult  # late: slow to import, and most folders hold no attack
 
     attacks = {}
     for file in files:
@@ -56,16 +56,18 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
 
 
 def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE_RUN) -> Section:
-    """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one.
+    """Return the results of attacks, beside what epsilon allows.
 
     Args:
-        attacks: attack -> attacked model -> result; the one named `PLAIN` is the network without protection.
+        attacks: attack -> attacked model -> result; `PLAIN` is the network without protection.
+        command: runs an attack; shown, behind `none`, where there are no attacks.
+        none: the sentence where there are no attacks.
     """
     if not attacks:
         return Section(_TITLE, (Paragraph(none), Command(command)))
     rows, lines, alarms = [], [], []
     for attack, results in attacks.items():
-        # The plain network stands in a column of its own, so that one row compares both.
+        # The plain network has its own column, so that one row compares both.
         plain = results.get(PLAIN)
         attacked = {label: result for label, result in results.items() if label != PLAIN} or results
         for label, result in attacked.items():
@@ -74,13 +76,13 @@ def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE_RU
             lines.append(_remarks(name, result))
             if result.beats_limit:
                 alarms.append(Paragraph(f"{name}: {above_limit(result)}.", strong=True))
-        # What it read decides who may see the whole table.
+        # Its notes say what it read, which decides who may see the table.
         lines += [f"{attack}, {PLAIN}: {'; '.join(plain.notes)}"] if plain is not None and plain.notes else []
     return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
 
 
 def above_limit(result: AttackResult) -> str | None:
-    """Return what it means that a figure of an attack is above what epsilon allows; None: none is."""
+    """Return what it means that a score of an attack is above what epsilon allows; None where none is."""
     limits = ((result.tpr_at_1_fpr, result.limit), (result.advantage, result.advantage_limit))
     lows = [score.low > limit for score, limit in limits if limit is not None and score.mean > limit]
     if result.beats_limit and result.name == "averaging":
@@ -89,7 +91,7 @@ def above_limit(result: AttackResult) -> str | None:
         return "MORE THAN EPSILON ALLOWS: the method leaks what it claims to protect"
     if not any(lows):
         return "above what epsilon allows, but not significantly" if lows else None
-    # Of each secret by itself the limit holds, but other people's data and other entries tell of it too.
+    # The limit holds for each secret by itself, but correlated data of other people and entries reveal it too.
     return (
         "above what epsilon allows for one secret judged by itself: people who are linked, and features of one person, "
         "go together; the excess was there without the secret: no leak"
@@ -114,7 +116,7 @@ def _auc(score: Interval) -> str:
 
 
 def _remarks(name: str, result: AttackResult) -> str:
-    """Return what a reader of one row must know: where its limit comes from, and what was there anyway."""
+    """Return what a reader of a row must know: the source of its limit, and the score without the secret."""
     remarks = [f"{'no limit' if math.isinf(result.epsilon) else 'limit'}: {result.limit_note}"]
     above = None if result.beats_limit else above_limit(result)
     remarks += [above] if above is not None else []

@@ -1,7 +1,8 @@
-"""Attack the model of a run, or a released graph, and keep what was found: ``attack-<name>.json`` and a picture.
+"""Attacks on the model of a run or on a released graph, and the files of their results: ``attack-<name>.json`` and a
+picture.
 
-A released graph can be attacked by its curator alone: the truth scores it. What is found is computed from private data
-without noise, so it goes into a folder of the curator's beside the release, which is public, with a card that says so.
+Only its curator can attack a released graph, since the score needs the truth. The results are computed from private
+data without noise, so they go into the curator's own folder beside the public release, with a card that says so.
 """
 
 from __future__ import annotations
@@ -60,17 +61,18 @@ def attack_run(
     plain: bool = True,
     progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
+    """Return the results of an attack on the run and on a plain network of the same graph.
 
     Args:
         name: one of `attacks.catalogue.ATTACKS`.
-        randomness: of shadow models and reports made for the attack.
-        truth: the graph that a release or a simulated collection was made of, where the run was trained on one.
-        people: of a run on a collection: what the export says of its people.
-        data: the run's graph, where it is not where it was any more.
-        shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
+        randomness: of shadow models and of reports for the attack.
+        truth: the original graph of the release or simulated collection that the run was trained on, if it was.
+        people: for a run on a collection: the graph of its people from the export.
+        data: the run's graph, if it has moved.
+        nodes, shadows: as of `Target`.
+        shadow: the adversary's own data, for training the same method and learning from it (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
-        progress: hears of each stage and each training.
+        progress: called for each stage and each training.
 
     Raises:
         ModelFileError: there is no run; InputError for an unknown attack, or one that does not fit the method.
@@ -140,13 +142,13 @@ def _with_reading_note(result: AttackResult, graph: Graph, model: str) -> Attack
 
 
 def save_results(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
-    """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file, PNG and SVG.
+    """Write results into the run folder, or beside it, and rewrite the cards; return the JSON file, PNG and SVG.
 
     Args:
         results: attacked -> result.
         run: folder of a run or a federation.
-        name: of the attack, which names its files.
-        say: hears in one line of files that went beside the folder.
+        name: of the attack and its files.
+        say: called with one line if files went beside the folder.
     """
 
     def write() -> tuple[Path, ...]:
@@ -154,13 +156,17 @@ def save_results(results: Results, run: Path, name: str, *, say: Say = lambda li
         rewrite_all(run)
         return files
 
-    # Alone: of two attacks at once each would leave the other out of the cards.
+    # Locked: of two attacks at once, each would leave the other out of the cards.
     with locked_folder(run, say):
         return _or_beside(write, results, run, name, say)
 
 
 def _or_beside(write: Callable[[], T], results: Results, folder: Path, name: str, say: Say) -> T | tuple[Path, ...]:
-    """Return what `write` returns; where the disk refuses, the files of an attack in a new folder beside `folder`."""
+    """Return `write()`; where the disk refuses, write the results into a new folder beside `folder` and return those.
+
+    Args:
+        write: writes the results into `folder`.
+    """
     try:
         return write()
     except WriteError as error:
@@ -180,7 +186,7 @@ def _write_results(results: Results, folder: Path, name: str) -> tuple[Path, ...
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(results)
     files = (folder / f"{stem}.json", folder / f"{stem}.png", folder / f"{stem}.svg")
-    # For its owner alone: what attacks find was computed from true data, outside epsilon.
+    # Readable by its owner only: results are computed from true data and not covered by epsilon.
     write_with_mode(files[0], seal({label: result.to_dict() for label, result in results.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))
@@ -206,12 +212,15 @@ def attack_release(
     plain: bool = True,
     progress: ProgressCallback = lambda event: None,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in a release and, beside it, in the truth published as it is. Raises InputError for
-    an attack that does not fit or no truth; DataError if the release is incomplete or was changed.
+    """Return the results of an attack on a release and on the truth published without noise.
 
     Args:
-        truth: the graph that the release was made of.
-        nodes: among how many random nodes pairs are judged.
+        truth: the original graph of the release.
+        nodes: the number of random nodes among which pairs are judged.
+        plain: whether the truth is attacked too.
+
+    Raises:
+        InputError: the attack does not fit, or there is no truth; DataError: the release is incomplete or was changed.
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
@@ -228,14 +237,14 @@ def attack_release(
 
 
 def curator_folder(release: Path, out: Path | None) -> Path:
-    """Return where the curator keeps what no one else may see. Raises InputError inside the release, or a used folder.
+    """Return the curator's own folder for a release; InputError where it is inside the release, or used otherwise.
 
     Args:
-        out: as asked for; None: beside the release, its name and ENDING.
+        out: the requested folder; None: beside the release, with its name and CURATOR_ENDING.
     """
     named = release if release.name not in ("", "..") else release.resolve()
     folder = named.with_name(named.name + CURATOR_ENDING) if out is None else out
-    # Links resolved: a folder that only looks as if it were elsewhere is published all the same.
+    # Links resolved: a link may lead into the release.
     if release.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
             f"{folder} is inside the release, which is public", where="--out", remedy="name another folder"
@@ -250,14 +259,14 @@ def curator_folder(release: Path, out: Path | None) -> Path:
 def save_for_curator(
     results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
 ) -> tuple[Path, ...]:
-    """Write what was found, and the curator's card, into the curator's folder, or beside it; return the attack's files.
+    """Write results and the curator's card into the curator's folder, or beside it; return the files of the attack.
 
     Args:
         results: attacked -> result; computed from private data without noise.
         release: the published folder, which is only read.
-        folder: the curator's own; created where it is missing.
-        name: of the attack, which names its files.
-        say: hears in one line of files that went beside the folder.
+        folder: the curator's own; created if it does not exist.
+        name: of the attack and its files.
+        say: called with one line if files went beside the folder.
     """
 
     def write() -> tuple[Path, ...]:

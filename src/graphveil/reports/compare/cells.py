@@ -127,7 +127,7 @@ def open_folder(comparison: Comparison, folder: Output) -> None:
         folder: its path, reserved.
     """
     check_folder(comparison, folder.path)
-    folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
+    folder.create_folder(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
 
 
 def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> None:
@@ -147,7 +147,7 @@ def require_same_graph(folder: Output, graph: Graph, name: str = GRAPH_FILE) -> 
             where="--out",
             remedy="name another folder, which begins anew",
         )
-    folder.keep(name, line)
+    folder.add_file(name, line)
 
 
 def remove_fingerprint(folder: Output) -> None:
@@ -173,10 +173,10 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
         if not finished:
             record = run(cell, f"cell {number} of {len(cells)}, {cell.method}")
             # At once, so that a comparison that stops loses at most one cell.
-            folder.keep(name, seal({"cell": cell.to_dict(), "result": record.to_dict()}))
+            folder.add_file(name, seal({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(folder.path / name, cell))
         if finished:
-            folder.remember(name)
+            folder.include(name)
     return records
 
 

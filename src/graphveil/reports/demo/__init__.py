@@ -1,6 +1,6 @@
-"""What `graphveil demo` tells: one private graph, three ways to trust, and a method whose private data buy nothing."""
+"""`graphveil demo`: one private graph, three kinds of trust, and a method whose private data buy nothing."""
 
 from __future__ import annotations
 
-#: The embedded graph: made, so that columns and connections both say part of a class.
+#: The graph of the demo: synthetic, with features and edges that each predict a part of the class.
 DATA = "social-1000"

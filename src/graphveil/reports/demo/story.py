@@ -1,11 +1,11 @@
-"""One private graph under three kinds of trust, with what an attacker finds, and a counterexample.
+"""One private graph under three kinds of trust, each with an attack, and a counterexample.
 
     a curator            class-sums, trained by somebody who may hold the graph      LinkTeller
     nobody               links, on neighbour lists that people randomize themselves  LinkTeller
     two organisations    a simulated federation that exchanges noisy guesses         recovery of the other's columns
     nobody, LPGNN        features that people randomize themselves                   reconstruction of those features
 
-Each is an experiment as `graphveil train` or a federation runs it, and an attack as `graphveil attack` plays it.
+Each is an experiment as `graphveil train` or a federation runs it, and an attack as `graphveil attack` runs it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 GUESSES = "guesses"
 COUNTEREXAMPLE = "lpgnn"
-#: Method -> its budget; the federation's is of one guess.
+#: Method -> its budget; that of the federation is for one guess.
 BUDGETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "class-sums": {"epsilon": 1.0},
@@ -54,7 +54,7 @@ BUDGETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         COUNTEREXAMPLE: {"epsilon_x": 1.0, "epsilon_y": 2.0},
     }
 )
-#: What epsilon is the price of, in two or three words; the whole unit stands in the guarantee.
+#: Method -> the protected unit in two or three words; the guarantee has the full unit.
 UNITS: Mapping[str, str] = MappingProxyType(
     {
         "class-sums": "one connection",
@@ -63,7 +63,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         COUNTEREXAMPLE: "features and label",
     }
 )
-#: How many parts of the columns and connections the label holder has, and the other organisation.
+#: The shares of columns and edges of the label holder, and of the other organisation.
 SHARES = (1.0, 3.0)
 _TARGETS = 300  # nodes whose pairs are attacked
 _EPOCHS = 200  # of the plain network
@@ -71,22 +71,17 @@ _EPOCHS = 200  # of the plain network
 
 @dataclass(frozen=True)
 class Way:
-    """One way to trust.
-
-    Attributes:
-        control, control_accuracy: the best that does without the private data in question. lift: accuracy minus it.
-        unprotected: what an attack finds where nothing is protected. protected: what the same attack finds here.
-    """
+    """A method under one kind of trust."""
 
     trust: str
     method: str
     accuracy: Interval
-    control: str
+    control: str  # the best control without the private data in question
     control_accuracy: Interval
-    lift: Interval
+    lift: Interval  # accuracy minus that of the control
     guarantee: Guarantee
-    unprotected: AttackResult
-    protected: AttackResult
+    unprotected: AttackResult  # of an attack on a plain network
+    protected: AttackResult  # of the same attack on the method
 
     @property
     def unit(self) -> str:
@@ -106,12 +101,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Story:
-    """All ways on one graph: the three kinds of trust, then the counterexample.
-
-    Attributes:
-        plain: accuracy of a plain GCN, which protects nothing. seconds: that all of it took.
-        alike: what similar answers tell of connections in the curator's model; its baseline saw none.
-    """
+    """The result of the demo."""
 
     data: str
     nodes: int
@@ -119,9 +109,9 @@ class Story:
     columns: int
     classes: int
     seed: int
-    plain: Interval
-    ways: tuple[Way, ...]
-    alike: AttackResult
+    plain: Interval  # accuracy of a plain GCN, which protects nothing
+    ways: tuple[Way, ...]  # the three kinds of trust, then the counterexample
+    alike: AttackResult  # link stealing from similar predictions of the curator's model; its baseline has no edges
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,7 +137,7 @@ def run_demo(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: P
     start = time.perf_counter()
     stage = _Experiments(graph, randomness, seed, progress)
     plain = stage.plain()
-    # Once for all ways: what a plain network shows does not depend on whom one trusts.
+    # Once for all ways: attacks on a plain network do not depend on the kind of trust.
     connected, rebuilt = (stage.attacked(name, plain, noiseless=True) for name in ("linkteller", "reconstruction"))
     curator, sums = stage.way("a curator", "class-sums", connected)
     nobody, _ = stage.way("nobody", "links", connected)
@@ -168,11 +158,11 @@ def run_demo(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: P
 
 
 class _Experiments:
-    """The graph, who trains on it, and where noise comes from: the same for all ways."""
+    """Runs trainings and attacks on the same graph, split and source of noise."""
 
     def __init__(self, graph: Graph, randomness: Randomness, seed: int, progress: ProgressCallback | None) -> None:
         self.graph, self.randomness, self.seed, self.progress = graph, randomness, seed, progress
-        # That of the first repeat of `experiment.run`: rows differ by trust, not by who is tested or attacked.
+        # The split of the first repeat of `experiment.run`: all ways have the same test nodes and targets.
         self.split = experiment.split_of(graph, "random", seed)
 
     def plain(self) -> Any:
@@ -182,8 +172,8 @@ class _Experiments:
         return network.fit(self.graph, split=self.split, randomness=self.randomness)
 
     def way(self, trust: str, method: str, unprotected: AttackResult) -> tuple[Way, Any]:
-        """Return one way and its fitted method, attacked as what was `unprotected`."""
-        # Rivals and ceilings would take most of the minute, and say nothing of what trust buys.
+        """Return one way and its fitted method, with the attack of the result `unprotected`."""
+        # Without rivals and ceilings, which would take most of the time.
         options: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
         result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **options)
         scores = result.scores
@@ -204,7 +194,7 @@ class _Experiments:
         return way, result.model
 
     def attacked(self, name: str, method: Any, *, noiseless: bool = False) -> AttackResult:
-        """Return what an attack finds in a fitted method, whose features may be shown as they are."""
+        """Return the result of an attack on a fitted method; `noiseless`: its features have no noise."""
         common: dict[str, Any] = {"nodes": _TARGETS, "seed": self.seed, "noiseless": noiseless}
         return attack(name, Target(method, self.graph, self.graph, self.split, None, self.randomness, **common))
 
@@ -216,7 +206,7 @@ class _Experiments:
         setting = Setting.of(members, len(self.graph.schema.classes), **settings)
         name, options = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
         results: list[AttackResult] = []
-        # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
+        # Both runs are simulated: no organisation would open its layer for the run without protection.
         for unprotected in (True, False):
             run = simulate_run(setting, holdings, unprotected=unprotected, name=name, **options)  # type: ignore[arg-type]
             results.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
@@ -238,7 +228,7 @@ class _Experiments:
 
 
 def _correct(head: LabelHead) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each test node whether the federation's answer is right, and the label holder's own: 1 or 0."""
+    """Return for each test node whether the federation's prediction is correct, and the label holder's own: 1 or 0."""
     if head.predictions is None or head.alone is None:
         raise InputError("no round was finished", where="federation")
     answers = (head.predictions, head.alone)
@@ -248,27 +238,27 @@ def _correct(head: LabelHead) -> tuple[np.ndarray, np.ndarray]:
     return together, alone
 
 
-#: The most bytes that a folder takes.
+#: The most bytes that the written folder takes.
 ROOM = 2 << 20
 
 
 def write(story: Story, path: Path) -> Mapping[str, Any]:
-    """Write a story whole or not at all; return what `--json` prints.
+    """Write a story whole or not at all; return the output of `--json`.
 
     Args:
-        path: the folder to make; it must not exist, or be empty.
+        path: of the folder; it must not exist, or be empty.
     """
     answer = {**story.to_dict(), "run": str(path), "picture": str(path / "demo.svg")}
     picture = figure(story)
     with new_folder(path) as folder:
         write_text(folder / "demo.json", to_json(answer, indent=2) + "\n")
-        # White, since it is shown on pages whose colour nobody knows, where dark ink may stand on black.
+        # On white, since dark ink is invisible on a dark page.
         write_text(folder / "demo.svg", svg(picture, background="white"))
         write_bytes(folder / "demo.png", png(picture))
     return answer
 
 
-#: What is attacked, by the attack's name.
+#: Attack -> what it is after.
 SECRETS = {
     "linkteller": "connections",
     "feature-recovery": "the other's columns",
@@ -279,7 +269,7 @@ _TRUST = {"a curator": "A trusted curator", "nobody": "Nobody is trusted", "orga
 
 
 def figure(story: Story) -> Figure:
-    """Two panels with a row for each way: accuracy beside its best control, and the AUC of an attack."""
+    """Two panels with a row for each way: accuracy and best control, and the AUC of the attack."""
     picture = Figure(figsize=(9.6, 4.0), layout="constrained", facecolor="white")
     scores, attacks = picture.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     least = min(min(way.accuracy.low, way.control_accuracy.mean) for way in story.ways)
@@ -315,7 +305,7 @@ def _draw_score(axes: Axes, row: int, way: Way, middle: float) -> None:
     axes.plot(control, row, "D", color=GREY, markersize=7)
     spread = [[100 * (way.accuracy.mean - way.accuracy.low)], [100 * (way.accuracy.high - way.accuracy.mean)]]
     axes.errorbar(mean, row, xerr=spread, color=BLUE, marker="o", markersize=8, capsize=3.5)
-    # Towards the middle: at an end the figures would leave the panel or cover the names of the rows.
+    # At an end of the axis, the text would leave the panel or cover the names of the rows.
     lift = f"lift {points(way.lift.mean)} ({lift_interval(way.lift)})"
     axes.annotate(
         f"{percent(way.accuracy.mean)}   {lift}",

@@ -27,7 +27,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True)
 class About:
-    """What anybody may know of a run: nothing measured on true labels, no time, no path."""
+    """The public facts of a run: nothing measured on true labels, no time, no path."""
 
     method: str
     data: str
@@ -39,41 +39,55 @@ class About:
 
     @classmethod
     def of(cls, record: RunRecord) -> About:
-        # A file is named by its own name and checksum, without its folder.
         options = METHODS[record.method].options if record.method in METHODS else {}
-        named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
-        # From the record and not from the file: cards are written anew when the file may be gone, or another one.
-        digests = {key: record.options.get(digest_key(key)) for key in named}
-        behind = {key: "" if digest is None else f", sha256 {digest}" for key, digest in digests.items()}
-        settings = {**record.settings, **{key: Path(str(value)).name + behind[key] for key, value in named.items()}}
-        what = record.method, record.data, settings, record.privacy.epsilon_relationship, record.version
-        return cls(*what, record.privacy.guarantee, record.privacy.ledger)
+        settings = dict(record.settings)
+        for key, value in record.settings.items():
+            if key in options and options[key].file and value:
+                # The checksum in the record: by the time a card is rewritten, the file may be gone or another one.
+                digest = record.options.get(digest_key(key))
+                # Without the folder of the file, which is a path of the machine.
+                settings[key] = Path(str(value)).name + ("" if digest is None else f", sha256 {digest}")
+        return cls(
+            method=record.method,
+            data=record.data,
+            settings=settings,
+            relationship=record.privacy.epsilon_relationship,
+            version=record.version,
+            guarantee=record.privacy.guarantee,
+            ledger=record.privacy.ledger,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but guarantee and ledger, which have files of their own, and whether the guarantee holds."""
+        """Everything except guarantee and ledger, which have files of their own, and why the guarantee is void."""
         names = ("method", "data", "settings", "relationship", "version")
         return {"void": self.guarantee.void, **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
-        """The inverse of `to_dict`, of a file that may be edited: KeyError, TypeError or ValueError for other content.
+        """The inverse of `to_dict`; KeyError, TypeError or ValueError for other content.
 
         Args:
-            guarantee, ledger: of the same folder.
+            content: as read from a file, which may have been edited.
+            guarantee, ledger: from the same folder.
         """
-        settings = {str(key): number_of(value) for key, value in content["settings"].items()}
-        price = None if content["relationship"] is None else float(content["relationship"])
-        facts = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
-        return cls(*facts, guarantee, ledger)
+        return cls(
+            method=str(content["method"]),
+            data=str(content["data"]),
+            settings={str(key): number_of(value) for key, value in content["settings"].items()},
+            relationship=None if content["relationship"] is None else float(content["relationship"]),
+            version=str(content["version"]),
+            guarantee=guarantee,
+            ledger=ledger,
+        )
 
 
 def digest_key(setting: str) -> str:
-    """Return under which option a run keeps the checksum of the file that a setting names."""
+    """Return the option of a run that holds the checksum of the file that a setting names."""
     return f"{setting}_sha256"
 
 
 def public_card(about: About) -> Card:
-    """Return the card that may be handed on: what is protected, from whom, at which price."""
+    """Return the card for publication: what is protected, from whom, at which epsilon."""
     used = text.settings(words.used_settings(about.settings, about.guarantee))
     points = f"Settings: {used}", f"Made by graphveil {about.version}"
     return Card(
@@ -150,7 +164,7 @@ def results(record: RunRecord, name: str) -> Section:
 
     Args:
         record: of the run, or of the training on a release.
-        name: what the run itself is called in the table.
+        name: of the run itself in the table.
     """
     rows = []
     for standing in record.standings:
@@ -168,7 +182,6 @@ def results(record: RunRecord, name: str) -> Section:
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", score, "95% interval"), tuple(rows))
     parts: tuple[Paragraph | Table, ...] = (caption, table, *lift)
-    # How the run stands beside other methods at the same price, if any were trained.
     if (lead := record.lead) is not None:
         line = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
         loud = Paragraph(f"Against the best rival, {record.scores.best_rival}: {line}.", strong=True)

@@ -1,9 +1,9 @@
-"""The two copies of a picture: the maker's own, and one that the run's guarantee covers and may be handed on.
+"""The two copies of a picture: the owner's, and one that the run's guarantee covers and that may be published.
 
-`own` is for a curator, who holds the true edges and labels; nodes have the numbers of their rows, never names. Where
-devices randomize, nobody who keeps the run holds the truth, and `own` is `shareable`.  That copy is told neither labels
-nor features nor names, and the edges only where they are public or were released: what it does not get it cannot show.
-Places and the choice of nodes tell of edges too, so each copy computes its own from the edges that it may show.
+`own` is for a curator, who has the true edges and labels; nodes have row numbers, never names. Where devices randomize,
+the owner of the run does not have the truth, and `own` equals `shareable`. That copy receives neither labels nor
+features nor names, and edges only where they are public or were released: what it does not receive it cannot show.
+Positions and the choice of nodes reveal edges too, so each copy computes them from the edges that it may show.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which
 
 
 def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None, Picture | None]:
-    """Return the maker's copy, and the one that may be handed on.
+    """Return the owner's copy, and the one that may be published.
 
     Args:
         model: fitted on the graph.
     """
     shared = shareable(model, graph)
-    # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
+    # Computed once where both are equal: the layout takes longer than everything else.
     return shared if _is_local(model.guarantee) else own(model, graph, split), shared
 
 
 def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
-    """Return the maker's copy: true edges and labels beside the predictions, where a curator holds them.
+    """Return the owner's copy: true edges and labels beside the predictions, where a curator has them.
 
     Args:
         model, graph, split: as `copies`.
@@ -57,8 +57,8 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     nodes = int(graph.num_nodes)
     nodes_drawn = sample_nodes(graph.edge_index, nodes)
     true = pairs_among(graph.edge_index, nodes_drawn)
+    # With several labels a node, a predicted class is neither right nor wrong.
     labels = graph.y if graph.y.dim() == 1 else None
-    # Several labels a node have no one class to be right or wrong about.
     masks = [mask.cpu().numpy()[nodes_drawn] for mask in (split.train, split.val, split.test)]
     parts = [str(part) for part in np.select(masks, list(_PARTS[:3]), default=_PARTS[3])]
     members = graph.get("private_nodes")
@@ -78,35 +78,35 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
 
 
 def shareable(model: Estimator, graph: Graph) -> Picture | None:
-    """Return the copy that may be handed on, or None where the guarantee covers no picture of people.
+    """Return the copy that may be published, or None where the guarantee covers no picture of people.
 
     Args:
-        graph: read are its edges where the guarantee calls the topology public, and a release it is.
+        graph: its edges are read only where they are public or released.
     """
     guarantee = model.guarantee
-    # Without a guarantee that holds, predictions and released edges are as private as what they were made of.
+    # Without a valid guarantee, predictions and released edges are as private as the data.
     if guarantee.void is not None or math.isinf(guarantee.epsilon):
         return None
     released = _released_graph(model, graph)
     if released is not None:
         return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
-    # Who trains is predicted as they said, and people much as their features are: what has no noise shows there.
+    # Predictions of training nodes reveal labels, and all predictions reveal features, unless these have noise.
     bare = uncovered(guarantee, model.name, model.parameters(), graph.schema.private)
     if guarantee.model != "local" or bare:
         return None
     if guarantee.assumption("topology-public") is not None:
         return _open_copy(model, graph, PUBLIC, "edges that are declared public")
-    # What devices sent has its noise, and so has what follows from it; whom they know only they themselves know.
+    # Reports have noise, and so has everything computed from them; the true edges are only on the devices.
     return _open_copy(model, graph, None, "no edges, so that where a node stands says nothing")
 
 
 def _is_local(guarantee: Guarantee) -> bool:
-    """Whether people randomize some of it themselves, so that no server ever has the truth."""
+    """Whether devices randomize a part of the data, so that no server has the truth."""
     return guarantee.model == "local" and any(math.isfinite(part.epsilon) for part in guarantee.parts or (guarantee,))
 
 
 def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) -> Picture:
-    # A `Structure` has no labels, features or names: this copy cannot show what it is not given.
+    # A `Structure` has no labels, features or names, so that this copy cannot show them.
     nodes = int(links.num_nodes)
     edge_index = links.edge_index[:, :0] if kind is None else links.edge_index
     drawn = sample_nodes(edge_index, nodes)
@@ -123,8 +123,8 @@ def _open_copy(model: Estimator, links: Structure, kind: str | None, what: str) 
 
 
 def _released_graph(model: Estimator, graph: Graph) -> Graph | None:
-    """Return the graph that was released: by this run, or the one it was trained on."""
-    # What other methods publish are sums, and no graph.
+    """Return the released graph: of this run, or the one that it was trained on; None: there is none."""
+    # Other methods publish sums, and no graph.
     if model.guarantee.against != RELEASE_READERS:
         return None
     published: Graph | None = getattr(model, "published", None)
@@ -132,7 +132,7 @@ def _released_graph(model: Estimator, graph: Graph) -> Graph | None:
 
 
 def _edges_by_kind(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the maker's edges by kind: true and released ones apart, where the run released a graph."""
+    """Return the edges of the owner's copy by kind: true and released edges apart, where the run released a graph."""
     if graph.get("release") is not None:
         return {RELEASED: pairs}
     released = _released_graph(model, graph)
@@ -140,14 +140,14 @@ def _edges_by_kind(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.
         return {LINKED: pairs}
     both = (pairs, pairs_among(released.edge_index, drawn))
     true_pairs, released_pairs = ({tuple(pair) for pair in each.tolist()} for each in both)
-    # Only here do true and released edges meet: which released ones are true is what the noise hides.
+    # For the owner's copy alone: the noise hides which released edges are true.
     kinds = {BOTH: true_pairs & released_pairs, HIDDEN: true_pairs - released_pairs, MADE: released_pairs - true_pairs}
     return {kind: np.array(sorted(each), dtype=np.int64).reshape(-1, 2) for kind, each in kinds.items()}
 
 
 def _drawn_edges(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return at most `MOST_EDGES` edges of each kind, chosen at random where there are more."""
-    # A fixed seed: this is a choice of what is drawn, and no noise that would protect anybody.
+    """Return at most `MOST_EDGES` edges of each kind, a random sample where there are more."""
+    # A fixed seed: the sample decides what is drawn and protects nobody.
     rng = np.random.default_rng(_SEED)
     edges = {}
     for kind, pairs in kinds.items():
@@ -161,13 +161,13 @@ def _as_pairs(rows: np.ndarray) -> tuple[tuple[int, int], ...]:
 
 
 def _predicted(model: Estimator, drawn: np.ndarray) -> tuple[int, ...]:
-    # Of the people of the training, for whom nothing more is read or paid.
+    # For the nodes of the training, for whom nothing more is read or paid.
     best: Tensor = model.predict_proba().argmax(dim=1)
     return tuple(best.cpu().numpy()[drawn].tolist())
 
 
 def _protected_aspects(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
-    """Say of each node what the guarantee hides of it, for a finite epsilon."""
+    """Yield for each node the parts that the guarantee protects with a finite epsilon."""
     parts = () if guarantee.void is not None else guarantee.parts or (guarantee,)
     units = [part.unit for part in parts if math.isfinite(part.epsilon)]
     aspects = {aspect for unit in units for aspect in unit.covers}
@@ -190,7 +190,7 @@ def _extent(drawn: np.ndarray, nodes: int) -> str:
     )
 
 
-#: Nodes and edges of one kind that are drawn at most.
+#: The most nodes, and the most edges of one kind, that are drawn.
 MOST_NODES: Final = 2_000
 MOST_EDGES: Final = 6_000
 _STEPS: Final = 120
@@ -201,18 +201,19 @@ _PICTURE_SEED: Final = 20_240
 
 
 def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.ndarray:
-    """Return the nodes to draw, ascending: all, or those nearest to a few random ones.
+    """Return the nodes to draw, ascending: all, or those nearest to a few random nodes.
 
     Args:
-        edge_index: int64 [2, E], of the edges that the picture may show and no others: the choice tells of them.
+        edge_index: int64 [2, E], only edges that the picture may show: the choice of nodes reveals them.
+        most: the number of nodes to draw, if there are more.
     """
     if nodes <= most:
         return np.arange(nodes)
-    # The same sample each time, so that pictures of two runs on one graph can be laid side by side.
+    # The same sample each time, so that pictures of two runs on one graph can be compared.
     rng = np.random.default_rng(_PICTURE_SEED)
     source, target = edge_index.cpu().numpy()
     selected = np.zeros(nodes, dtype=bool)
-    # Neighbourhoods and not single nodes: of a sparse graph, single nodes would have no edge among them.
+    # Neighbourhoods: random single nodes of a sparse graph would have no edges among them.
     for _ in range(_HOPS):
         neighbours = np.unique(target[selected[source]])
         new = neighbours[~selected[neighbours]]
@@ -225,7 +226,7 @@ def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.n
 
 
 def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
-    """Return each pair of drawn nodes that is linked, once, int64 [k, 2], as places in `drawn`.
+    """Return each linked pair of drawn nodes, once, int64 [k, 2], as indices into `drawn`.
 
     Args:
         edge_index: int64 [2, E].
@@ -238,30 +239,31 @@ def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
 
 
 def layout_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """Return a place for each node, int64 [n, 2] in [0, 1000]: linked nodes near, others apart. Springs along the edges
-    and a push from a few others, drawn anew in each step, which so costs as many operations as there are edges and
-    nodes.
+    """Return a position for each node, int64 [n, 2] in [0, 1000], with linked nodes near each other.
+
+    A force-directed layout: springs along the edges, and repulsion from a few random nodes, drawn anew in each step,
+    whose cost is linear in edges and nodes.
 
     Args:
-        pairs: linked nodes [k, 2], those that the picture may show and no others: places tell of edges.
+        pairs: linked nodes [k, 2], only edges that the picture may show: positions reveal edges.
     """
     rng = np.random.default_rng(_PICTURE_SEED)
     links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()
-    # Pairs stand once; a spring pulls at both ends.
+    # Both directions: a spring pulls at both ends.
     links = links + links.T
     counts = links.sum(axis=1)[:, None]
     degree, linked = np.maximum(counts, 1.0), counts > 0
     positions = rng.standard_normal((nodes, 2))
     for step in range(_STEPS):
-        # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
+        # A new sample in each step: over all steps a node is repelled by nearly all other nodes.
         pushers = rng.integers(nodes, size=(nodes, _OTHERS)).T
-        # Each coordinate by itself, [others, n]: long rows are added up several at a time.
+        # Each coordinate by itself, [sample, n]: long rows are summed faster.
         x, y = (column - column[pushers] for column in positions.T)
         distances = x**2 + y**2 + 0.01
         push = np.stack([(x / distances).mean(axis=0), (y / distances).mean(axis=0)], axis=1)
         pull = links @ positions / degree - positions * linked
         move = 1.5 * push + pull - 0.12 * positions
-        # Shorter steps towards the end, so that what has found its place stays there.
+        # Shorter steps towards the end, so that positions settle.
         length = np.linalg.norm(move, axis=1, keepdims=True) + 1e-9
         positions += move / length * np.minimum(length, 0.5 * (1 - step / _STEPS))
     if not len(positions):

@@ -1,4 +1,4 @@
-"""The graph of a finished run, found again from whatever folder a command is typed in."""
+"""The graph of a finished run, located from any working folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = 
     """Return the graph that a run was trained on, with the same private edges drawn; InputError where it is gone.
 
     Args:
-        data: where the graph lies now; None: where it lay.
-        root: None: the data root of the run, while it is there.
+        data: where the graph is now; None: where it was.
+        root: the data root; None: that of the run, if it still exists.
     """
     options = record.options
     if is_collected(record):
@@ -41,14 +41,14 @@ def is_collected(record: RunRecord) -> bool:
 
 
 def in_rows_of(people: Graph, truth: Graph) -> Graph:
-    """Return the truth about the people of an exported collection, in their rows and under their name.
+    """Return the true graph of an exported collection, under the collection's name.
 
     Args:
         people: see `collection.export.learning.collected_graph`.
-        truth: what the collection was simulated from.
+        truth: the graph that the collection was simulated from.
 
     Raises:
-        InputError: they are not the same people, or are in another order.
+        InputError: its people are others, or in another order.
     """
     names = node_names(truth) or tuple(map(str, range(int(truth.num_nodes))))
     if names != node_names(people):
@@ -63,10 +63,10 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
-    """Return the name or folder of a run's graph, and the data root; InputError where it is gone or not named.
+    """Return the name or folder of a run's graph, and the data root; InputError where it is gone or unknown.
 
     Args:
-        root: the data root that was given, if any.
+        root: the requested data root, if any.
     """
     if parts.is_public_part(run):
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")
@@ -94,6 +94,6 @@ def _source_of(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
     source, stored = str(record.options.get("source", record.data)), record.options.get("data_root")
     if not is_name(source) and not Path(source).is_dir():
         raise InputError(f"its graph lay in {source}, and is not there", where=str(record.run), remedy=_REMEDY)
-    # Of a root that is gone nothing can be read; the usual one may hold the same public set.
+    # If the stored root is gone, the default root may hold the same public set.
     stored_root = Path(str(stored)) if stored is not None and Path(str(stored)).is_dir() else None
     return source, stored_root if root is None else root

@@ -1,4 +1,4 @@
-"""The report of a run as one HTML page: a record in, text out. Everything shown is escaped."""
+"""The report of a run as one HTML page, from its record. All content is escaped."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from graphveil.runtime.words import count_of
 
 
 def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None = None) -> str:
-    """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
+    """The report as one self-contained HTML page, with scripts and pictures inside.
 
     Args:
         attacks: attack -> attacked -> result.
-        picture: the maker's own copy, if there is one.
+        picture: the owner's copy, if there is one.
     """
     summary = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
     section = attacks_section(attacks, attack_command(record))
     curves: list[tuple[str, tuple[Chart, ...]]] = []
     if attacks:
-        from graphveil.reports.attacks.figure import attack_charts  # loads the attacks, which most runs never meet
+        from graphveil.reports.attacks.figure import attack_charts  # late: most runs have no attacks
 
         curves = [(name, attack_charts(f"attack{n}", results)) for n, (name, results) in enumerate(attacks.items())]
     attacked = {"attacks": section, "attack_curves": tuple(curves), "attack_summary": summary}
@@ -39,10 +39,10 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
 
 
 def shared_html(about: About, picture: Picture | None) -> str:
-    """The page that may be handed on: what the public card says, and the picture that the guarantee covers.
+    """The page for publication: the content of the public card, and the picture that the guarantee covers.
 
     Args:
-        picture: the copy that may be handed on, if there may be one.
+        picture: the copy for publication, if there is one.
     """
     card = public_card(about)
     tabs = (("Privacy", card.sections[:3]), ("Accuracy", card.sections[3:4]), ("Ledger", card.sections[4:]))
@@ -117,6 +117,6 @@ def _scores(record: RunRecord) -> Iterator[Row]:
 
 
 def _per_cent(share: float) -> str:
-    """A share in [0, 1] as per cent for a style: an interval may reach beyond what a share can be."""
-    # Beyond the ends nothing could be drawn, and a number that means nothing would widen the zoomed scale.
+    """A share as per cent for a style, cut to 0..100, which an interval may exceed."""
+    # Outside, nothing can be drawn, and the zoomed scale would widen.
     return f"{100 * min(1.0, max(0.0, share)):.2f}"

@@ -1,4 +1,4 @@
-"""The picture of a graph: a value as a run folder keeps it, markup for paper, and numbers for the page's script."""
+"""The picture of a graph: a value stored in a run folder, an SVG for print, and numbers for the page's script."""
 
 from __future__ import annotations
 
@@ -7,32 +7,25 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 FILE: Final = "picture.json"
-#: Kinds of edges; the last three stand in the maker's own copy alone.
+#: Kinds of edges; the last three only in the owner's copy.
 LINKED, PUBLIC, RELEASED = "linked", "public", "released"
 BOTH, HIDDEN, MADE = "true and released", "true, not released", "released, not true"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Nodes with their places and what may be told of them, and edges by kind.
+    """Positions, classes and edges of the drawn nodes; labels, parts, covered and names are empty in a public copy."""
 
-    Attributes:
-        caption: what is drawn, and who may see it; a sentence each. total: nodes of the whole graph, drawn or not.
-        places: [n, 2] in [0, 1000]. predicted: class [n]. edges: kind -> pairs of nodes.
-        labels: true class [n], -1 where unknown; parts: what each node does in the run [n]; covered: what of it is
-            protected [n]; names [n]: numbers of rows. All four are empty in a copy that may be handed on.
-    """
-
-    caption: tuple[str, ...]
-    total: int
+    caption: tuple[str, ...]  # what is drawn, and who may see it, a sentence each
+    total: int  # nodes of the whole graph, drawn or not
     classes: tuple[str, ...]
-    places: tuple[tuple[int, int], ...]
-    predicted: tuple[int, ...]
-    edges: Mapping[str, tuple[tuple[int, int], ...]]
-    labels: tuple[int, ...] = ()
-    parts: tuple[str, ...] = ()
-    covered: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    places: tuple[tuple[int, int], ...]  # [n, 2] in [0, 1000]
+    predicted: tuple[int, ...]  # class [n]
+    edges: Mapping[str, tuple[tuple[int, int], ...]]  # kind -> pairs of nodes
+    labels: tuple[int, ...] = ()  # true class [n], -1 where unknown
+    parts: tuple[str, ...] = ()  # whether each node trains, validates, tests or takes no part [n]
+    covered: tuple[str, ...] = ()  # which of its data are protected [n]
+    names: tuple[str, ...] = ()  # row numbers [n]
 
     def to_dict(self) -> dict[str, Any]:
         content = asdict(self)
@@ -67,7 +60,7 @@ def _pair(value: Any, below: int) -> tuple[int, int]:
     return first, second
 
 
-#: Class -> its colour, over again where there are more classes.
+#: The colours of classes, repeated where there are more classes.
 COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     *("#8c6d31", "#7b5ea7", "#b3261e", "#3a7d44", "#5b6470", "#a3a500"),
@@ -81,7 +74,7 @@ _WORDS: Final = {
     HIDDEN: "true, not in the release",
     MADE: "in the release, not true",
 }
-#: Beyond this many edges lines hide the nodes unless they are thin.
+#: With more edges than this, lines are thin, or they would hide the nodes.
 _THIN_FROM: Final = 2_500
 
 
@@ -97,7 +90,7 @@ class Drawing:
 
     @property
     def nodes(self) -> tuple[Key, ...]:
-        """The legend of the nodes: the class predicted for them, and rings where that is wrong."""
+        """The legend of the nodes: predicted classes and their counts."""
         used = sorted(set(self.picture.predicted))
         counts = {label: self.picture.predicted.count(label) for label in used}
         return tuple(
@@ -114,7 +107,7 @@ class Drawing:
 
     @property
     def wrong(self) -> str:
-        """How many predictions are wrong, of those drawn whose label is known; nothing in a copy without labels."""
+        """How many of the drawn predictions are wrong, among nodes with a known label; "" without labels."""
         pairs = zip(self.picture.predicted, self.picture.labels, strict=False)
         wrong = [predicted != label for predicted, label in pairs if label >= 0]
         if not wrong:
@@ -124,18 +117,18 @@ class Drawing:
 
     @property
     def alt(self) -> str:
-        """What the picture shows, for those who do not see it."""
+        """What the picture shows, for those who cannot see it."""
         lines = (*self.picture.caption, *(key.meaning for key in self.edges), self.wrong)
         return " ".join(line for line in lines if line)
 
     def svg(self) -> str:
-        """The picture as an ``<svg>`` element: dots of a class and lines of a kind are one path, so it stays small."""
+        """The picture as an ``<svg>`` element, small: one path for all dots of a class and all lines of a kind."""
         picture = self.picture
         dots = list(zip(picture.places, picture.predicted, strict=False))
         shapes = [self._path(kind, pairs) for kind, pairs in picture.edges.items()]
         for label in sorted(set(picture.predicted)):
             shapes.append(_dots([place for place, predicted in dots if predicted == label], _colour(label), 5.5))
-        # Wrong predictions: a spot of the page's colour inside the dot.
+        # Wrong predictions are rings: a spot of the page's colour inside the dot.
         labelled = zip(dots, picture.labels, strict=False)
         wrong = [place for (place, predicted), label in labelled if label >= 0 and label != predicted]
         shapes.append(_dots(wrong, "var(--page)", 2.75))
@@ -161,7 +154,7 @@ class Drawing:
 
     def _path(self, kind: str, pairs: tuple[tuple[int, int], ...]) -> str:
         place = self.picture.places
-        # One path for all: a thousand elements of their own would make the page slow and large.
+        # One path: a thousand elements would make the page slow and large.
         steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
         width, opacity = (0.8, 0.35) if len(pairs) > _THIN_FROM else (1.2, 0.55)
         stroke = f'stroke="{_stroke(kind)}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
@@ -169,7 +162,7 @@ class Drawing:
 
 
 def _dots(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
-    # Two half circles each: lines of no length with round ends are shorter, but browsers leave them out of a PDF.
+    # Two half circles for each dot: zero-length lines with round ends are shorter, but missing in browsers' PDFs.
     half = f"a{radius} {radius} 0 1 0"
     dots = "".join(f"M{x - radius:g} {y}{half} {2 * radius:g} 0{half}-{2 * radius:g} 0" for x, y in places)
     return f'<path d="{dots}" fill="{colour}"/>' if dots else ""
@@ -184,5 +177,5 @@ def _stroke(kind: str) -> str:
 
 
 def _word(kind: str) -> str:
-    # A kind from an edited file is shown under no other name than the plainest.
+    # An unknown kind, from an edited file, is shown as the plainest kind.
     return _WORDS.get(kind, _WORDS[LINKED])

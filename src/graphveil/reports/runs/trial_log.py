@@ -1,8 +1,8 @@
-"""The log of a tuning's trials: for the curator alone, one line a trial, and never rewritten.
+"""The log of a tuning's trials: for the curator alone, one line a trial, and append-only.
 
-What a paid tuning promises holds for the best trial alone; the others, and their number, must not be handed on. So the
-log lies beside the run folder and not in it, readable by its owner only. Every line carries the hash of the line before
-it; the last one says that the tuning came to its end.
+The guarantee of a paid tuning covers only the best trial; the other trials, and their number, must not be published.
+The log is therefore beside the run folder and not in it, readable by its owner only. Every line has the hash of the
+line before it; the last line says that the tuning ended.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _WARNING: Final = "for the curator alone: the promise of a tuning covers its bes
 
 
 class TrialLog:
-    """A log that is called with each trial, appends a line and brings it to the disk; the first call makes the file.
+    """Called with each trial, appends a durable line; the first call creates the file.
 
     Args:
-        room: space on its disk that is given to the log where there is no other left.
-        say: hears of a log that had to go elsewhere.
-        stack: keeps its name reserved there.
+        path: of the log.
+        room: reserved space on its disk, used when the disk is full.
+        say: called with one line if the log had to go elsewhere.
+        stack: holds the reservation of its new path.
 
     Raises:
-        InputError: there is a log already, finished or not, or nothing may be written there.
+        InputError: a log exists, finished or not, or nothing may be written there.
     """
 
     def __init__(
@@ -44,8 +45,7 @@ class TrialLog:
         say: Say = lambda line: None,
         stack: contextlib.ExitStack | None = None,
     ) -> None:
-        # Also an unfinished one: going on would hide trials that were seen and thrown away, whose price is not in this
-        # run.
+        # An unfinished log too: continuing would hide trials that were seen, whose epsilon is not in this run.
         require_unused(path)
         self._output = Output(path, say, stack)
         self._room = room
@@ -59,7 +59,7 @@ class TrialLog:
         if not self._lines:
             self._output.write(self._create)
             self._add({"note": _WARNING}, _FIRST)
-        # Chained: a trial that is taken out, or put in afterwards, breaks every line that follows.
+        # Chained: removing or inserting a trial breaks every later line.
         self._add(entry, hashlib.sha256(self._lines[-1]).hexdigest())
 
     def end(self) -> None:
@@ -82,13 +82,13 @@ class TrialLog:
                     os.truncate(self.path, length)
                 self._extend(line)
         except WriteError:
-            # Its trials are paid for: where the file is gone or takes no more, all of them go beside it.
+            # The trials are paid for: if the file is gone or cannot grow, all lines go to another path.
             self._output.write(self._create)
 
     def _create(self, path: Path) -> None:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # O_EXCL: of two tunings at once only one gets the name. Mode 0600 from the first byte.
+            # O_EXCL: only one of two concurrent tunings gets the name. Mode 0600 from the first byte.
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 with os.fdopen(file, "wb") as out:
@@ -98,7 +98,7 @@ class TrialLog:
                 raise
 
     def _extend(self, line: bytes) -> None:
-        # Not "ab": a file that was deleted would be made anew, and begin in the middle.
+        # Not "ab", which would create a deleted file again, without its first lines.
         with writing(self.path), self.path.open("r+b") as file:
             file.seek(0, os.SEEK_END)
             _write(file, line)
@@ -107,12 +107,12 @@ class TrialLog:
 def _write(file: IO[bytes], content: bytes) -> None:
     file.write(content)
     file.flush()
-    # On the disk at once: the log is how a tuning that was killed is recognised.
+    # Durable at once: a killed tuning is recognised by its log.
     os.fsync(file.fileno())
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The trials of a log, and whether their tuning ended; ModelFileError where a line was changed or is gone."""
+    """The trials of a log, and whether the tuning ended; ModelFileError where a line was changed or removed."""
     entries, expected = [], _FIRST
     try:
         content = read_bytes(path, largest=LARGEST_HISTORY)
@@ -131,7 +131,7 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
 
 
 def require_unused(path: Path) -> None:
-    """Raise UsedPathError for a log that is there already, finished or not; InputError where none can be written."""
+    """Raise UsedPathError for an existing log, finished or not; InputError where none can be written."""
     if path.exists():
         trials, ended = read_trials(path)
         what = (
