@@ -1,1 +1,1 @@
-"""The tables and figures of the five papers this library grew out of, as data, and what runs them again."""
+"""The tables and figures of the five papers behind this library, as data, and the code that reproduces them."""

@@ -1,4 +1,4 @@
-"""Which run stands for which figure of the five papers, and all their tables and figures by name."""
+"""The run behind each figure of the five papers, and all their tables and figures by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEPS_AT = (0.5, 1.0, 2.0, 3.0, inf)
 
 
 def _lpgnn_settings(data: str, features: float, labels: float, **changed: Any) -> dict[str, Any]:
-    """Return the settings of `lpgnn` that the authors used at these epsilon_x and epsilon_y, some of them changed."""
+    """Return the authors' settings of `lpgnn` at these epsilon_x and epsilon_y, with some of them changed."""
     kinds = "-".join("infinite" if epsilon == inf else "finite" for epsilon in (features, labels))
     rate, decay, dropout = _LPGNN["rates"][data][kinds]
     hops_x, hops_y = _LPGNN["steps"][data][f"{features:g}"].split()[_STEPS_AT.index(labels)].split(",")
@@ -36,7 +36,7 @@ def _lpgnn_settings(data: str, features: float, labels: float, **changed: Any) -
         "learning_rate": rate,
         "weight_decay": decay,
         "dropout": dropout,
-        # What the paper trains on is the rectifier's output as it is, which costs accuracy at small epsilon.
+        # The paper trains on the rectifier's raw output, which costs accuracy at small epsilon.
         "scaling": "published",
         "selection": "published",
         "pooling": "none",
@@ -71,13 +71,13 @@ def _lpgnn_budgets() -> Iterator[Entry]:
 def _lpgnn_inputs() -> Iterator[Entry]:
     for data in _DATA:
         for epsilon_x, figure in _accuracies(data, 1.0):
-            # The table leaves out what the figure before it shows at 2 and 3.
+            # The table omits epsilon 2 and 3, which are in the figure before it.
             if epsilon_x in (0.01, 0.1, 1.0, inf):
                 yield _lpgnn(f"features eps_x={rounded_up(epsilon_x)}", data, epsilon_x, 1.0, figure)
         for kind, figures in _LPGNN["inputs"].items():
             rate, decay, dropout = _LPGNN["input-rates"][kind][data]
             rates = {"learning_rate": rate, "weight_decay": decay, "dropout": dropout}
-            # The authors' hops are those of public features: none of features, as nothing in them is noise.
+            # The authors use the hops of public features: none over features, which have no noise.
             used = _lpgnn_settings(data, inf, 1.0, **rates, epsilon_x=None, stand_in=kind)
             yield Entry(kind, data, "lpgnn", used, Published.read(figures[data]), "0 + 1")
 
@@ -91,7 +91,7 @@ def _mechanisms() -> Iterator[Entry]:
 
 
 def _losses() -> Iterator[Entry]:
-    # Without hops of labels Drop is forward correction, and nothing else.
+    # Without hops of labels Drop equals forward correction.
     changes: Mapping[str, Mapping[str, Any]] = {
         "cross-entropy": {"steps_y": 0, "loss": "cross-entropy"},
         "forward correction": {"steps_y": 0},
@@ -113,7 +113,7 @@ def _hops_of_features() -> Iterator[Entry]:
 
 
 def _hops_of_labels() -> Iterator[Entry]:
-    # The authors drew this figure and kept no numbers of it.
+    # The paper gives no numbers for this figure.
     for data in _DATA:
         for epsilon_y in (0.5, 1.0, 2.0):
             for hops in _HOPS:
@@ -132,7 +132,7 @@ LPGNN = {
 
 _SOLITUDE = figures_of("solitude")
 _MODELS = ("sage", "gcn")
-#: What tells the three ways to read the same reports apart.
+#: The settings of the three ways to read the same reports.
 _READINGS: Mapping[str, Mapping[str, Any]] = {
     "base": {"denoiser": "none", "steps_x": 0},
     "lpgnn": {"denoiser": "none", "steps_x": 4},
@@ -180,7 +180,7 @@ def _label_rates() -> Iterator[Entry]:
         for model in _MODELS:
             for rate in _SOLITUDE["label-rates"]:
                 row = f"{model} {rate}% labelled"
-                # Who is not drawn to train stays in the graph: features and lists are collected from everybody.
+                # All nodes stay in the graph: features and lists are collected from everybody.
                 yield _solitude(row, data, model, "solitude", (1.0, epsilons[-1]), split=f"{rate}/25/25")
 
 
@@ -226,10 +226,10 @@ HETERORR = {"figure6": _features, "figure7": _edges, "figure11": _both}
 
 _GAP = figures_of("weighted-gap")
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
-#: What the paper trains attention with: steps, noise over the clipping norm, and a batch that fits what it could run.
+#: The paper's training of attention: steps, noise over the clipping norm, and a batch that its machine could run.
 STEPS, MULTIPLIER, BATCH = 1000, 1.3, 410
 _SPLIT = "80/20"
-#: As published; GAP's defaults here are others.
+#: The published settings; the defaults of `gap` differ.
 _PUBLISHED = {"dropout": 0.0, "scaling": "published", "pooling": "none", "rows": "published"}
 
 
@@ -237,7 +237,7 @@ def _weights() -> Iterator[Entry]:
     for data, by_weights in _GAP["accuracy"].items():
         for weights, figures in by_weights.items():
             for epsilon, figure in zip(_EPSILONS, figures.split(), strict=True):
-                # The paper's own unit, so that the noise is the paper's; the price of a friendship is printed beside.
+                # The paper's unit, for the paper's noise; the epsilon of a relationship is printed beside it.
                 used = {"epsilon": epsilon, "unit": "directed-edge", "hops": 1, "weights": weights, **_PUBLISHED}
                 row = f"{weights} eps={rounded_up(epsilon)}"
                 yield Entry(row, data, "gap", used, Published.read(figure), rounded_up(epsilon), _SPLIT)
@@ -276,7 +276,7 @@ def _vfgnn(row: str, data: str, figure: str | None, split: str, claimed: str = "
 def _together() -> Iterator[Entry]:
     for data, figures in _VFGNN["together"].items():
         first, second, *combined, mixed = figures.split()
-        # Folds have no published figures of their own: the paper names both protocols, and its figures fit the first.
+        # The paper names both splits; its figures fit the first, so that folds have no published figures.
         for split, kind in (("declared", ""), ("5-fold", ", five folds")):
             separate = None if kind else (first, second, mixed)
             yield _vfgnn(f"first holder alone{kind}", data, separate and separate[0], split, kind="alone", holder=0)
@@ -286,12 +286,12 @@ def _together() -> Iterator[Entry]:
                 if not kind:
                     yield _vfgnn(f"ours: vfgnn {combine}", data, None, split, combine=combine, apart=True)
             yield _vfgnn(f"everything in one place{kind}", data, separate and separate[2], split, kind="mixed")
-        # The text tells of no other way to combine, and the table's figures fit the declared split.
+        # The text mentions no other combination, and the table's figures fit the declared split.
         figure = _VFGNN["secureml"].get(data)
         secured = {"mode": "secureml", "combine": "mean", **_VFGNN["secureml_settings"]}
         yield _vfgnn("secureml mean", data, figure, "declared", **secured)
         if data == "cora":
-            # Means over neighbours are masked as whole n x n matrices: on PubMed they would not fit into memory.
+            # Means over neighbours are masked as n x n matrices, which for PubMed do not fit into memory.
             yield replace(
                 _vfgnn("on shares: secureml mean", data, None, "declared", kind="shares", **secured), cpu=_SHARES
             )
@@ -314,7 +314,7 @@ def _noise() -> Iterator[Entry]:
     for epsilon, figures in _VFGNN["noise"].items():
         for shrink, figure in zip((False, True), figures.split(), strict=True):
             kind = "james-stein" if shrink else "gaussian"
-            # The paper's formula, which is a theorem for epsilon below 1 alone.
+            # The paper's formula, which holds only for epsilon below 1.
             sigma = math.sqrt(2 * math.log(1.25 / _DELTA)) / float(epsilon)
             claimed = f"{epsilon} an iteration"
             yield _vfgnn(f"eps={epsilon} {kind}", "cora", figure, "declared", claimed, sigma=sigma, shrink=shrink)
@@ -325,7 +325,7 @@ def _noise() -> Iterator[Entry]:
 VFGNN = {"table2": _together, "table3": _by_shares, "table4": _by_holders, "table5": _noise}
 
 
-#: Paper -> table or figure -> its entries; those without any have nothing to be run.
+#: Paper -> table or figure -> its entries; only those that can be run.
 _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
     "lpgnn": LPGNN,
     "solitude": SOLITUDE,
@@ -334,7 +334,7 @@ _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
     "vfgnn": VFGNN,
 }
 _PRINTED = {paper: figures_of(paper) for paper in _ENTRIES}
-#: Paper -> what it is called in a heading.
+#: Paper -> its title.
 PAPERS: Mapping[str, str] = MappingProxyType({paper: printed["title"] for paper, printed in _PRINTED.items()})
 
 
@@ -350,8 +350,8 @@ EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhi
 
 
 def find_exhibit(name: str) -> Exhibit:
-    """Return the table or figure called `name`, ready to be run; InputError says why it cannot be."""
-    # Named are those that can be run: the others would be a second refusal.
+    """Return the table or figure called `name`; InputError where there is none, or where it cannot be run."""
+    # The message lists only exhibits that can be run.
     if name not in EXHIBITS:
         runnable = ", ".join(exhibit.id for exhibit in EXHIBITS.values() if exhibit.state != "no")
         remedy = nearest(name.lower(), [*EXHIBITS, "list"]) or "graphveil reproduce list shows all"
@@ -377,9 +377,9 @@ def listing() -> str:
 
 
 def duration(exhibit: Exhibit) -> str:
-    """Return about how long all figures of an exhibit take, in words; nothing where there is nothing to run."""
+    """Return about how long all figures of an exhibit take, in words; "" where there is nothing to run."""
     if not exhibit.entries:
         return ""
-    # Times are of a busy machine and good to a factor of two, so seconds would say too much.
+    # Times were measured on a busy machine, to a factor of two.
     minutes = exhibit.seconds() / 60
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.0f} h"

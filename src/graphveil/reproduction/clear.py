@@ -1,8 +1,8 @@
-"""The three modes of a federation as one plaintext program, of the same modules, the same seeds and the same steps.
+"""The three modes of a federation as one plaintext program, with the same modules, seeds and steps.
 
-A plaintext run gives the accuracy that the secure run has to reach, and is quick enough to choose settings with; a
-`train_twins` has both. It can also add the noise that the paper counts by the iteration, which no federation offers: it
-guarantees nothing.
+A plaintext run gives the accuracy that the secure run has to reach, and is fast enough for choosing settings;
+`train_twins` runs both. A plaintext run can also add the noise that the paper counts by iteration, which no federation
+offers, since it guarantees nothing.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 
 @dataclass(frozen=True)
 class Plan:
-    """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C.
+    """One plaintext run; the names are those of `Setting`.
 
-    `apart`: whether the server standardises published rows as it does today, see `core.networks`; the paper's
-    server takes them as they are.
+    Attributes:
+        sigma: the noise of one publication in units of the clipping norm C.
+        shrink: whether noisy rows are shrunk, see `_published`.
+        apart: whether the server standardises published rows, see `core.networks.standardise`; the paper's does not.
     """
 
     mode: str = "paper"
@@ -60,11 +62,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class BestEpoch:
-    """Accuracy on validation and test nodes at the epoch that validates best, and that epoch."""
+    """The epoch with the best validation accuracy."""
 
-    val: float
-    test: float
-    best: int
+    val: float  # accuracy on validation nodes
+    test: float  # accuracy on test nodes
+    best: int  # its number
 
 
 def run(
@@ -77,11 +79,12 @@ def run(
         labels: int64 [n].
         split: who trains, validates and tests.
         seed: of weights, dropout and noise.
-        words: what the holders of a secure run drew for the shared first layer, in order; made from the seed otherwise.
+        words: the random words of the holders of a secure run for the shared first layer, in order; default: from the
+            seed.
     """
     generator = torch.Generator().manual_seed(seed)
     head = OutputLayer(plan.width, int(labels.max()) + 1, generator=generator)
-    # Any: three bodies of the same methods, each with leaves of its own.
+    # Any: the three classes have the same methods, with different networks.
     kind: Any = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
     network = kind.network(plan, len(parts), generator)
     body = kind(plan, parts, generator, list(words) or _words(plan, parts, seed))
@@ -118,7 +121,7 @@ def _train(
         loss.backward()  # type: ignore[no-untyped-call]
         body.backward(embeddings, [_spread(leaf.grad, rows, len(labels)) for leaf in leaves])
         adam.step()
-        # Validation nodes are looked at now and then.
+        # Validated every `plan.validate` epochs, and at the end.
         if epoch % plan.validate and epoch < plan.epochs:
             continue
         network.eval()
@@ -133,7 +136,7 @@ def _train(
 
 
 def _spread(slopes: Tensor | None, rows: Tensor, nodes: int) -> Tensor:
-    """Return slopes of those who train as those of all nodes, 0 elsewhere."""
+    """Return gradients of the training rows as gradients of all nodes, 0 elsewhere."""
     if slopes is None:
         raise RuntimeError("the loss does not depend on what is published")
     spread = torch.zeros(nodes, slopes.shape[1])
@@ -142,7 +145,7 @@ def _spread(slopes: Tensor | None, rows: Tensor, nodes: int) -> Tensor:
 
 
 def _published(h: Tensor, rows: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
-    """Return clipped rows with noise as the server takes them, shrunk by James-Stein's positive-part factor; C = 1."""
+    """Return clipped rows (C = 1) with noise, if `shrink` times the positive-part James-Stein factor."""
     x, noise = clip_rows(h.detach(), 1.0), plan.sigma * math.sqrt(h.shape[1])
     if plan.sigma:
         x = x + plan.sigma * torch.randn(x.shape, generator=generator)
@@ -168,7 +171,7 @@ class _Combined:
 
 
 class _Own(_Combined):
-    """h^i from X_i W_i, everything by Adam at its holder."""
+    """Each holder's embedding from its own X_i W_i, trained by Adam."""
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         self.branches = []
@@ -189,7 +192,7 @@ class _Own(_Combined):
 
 
 class _Opened(_Combined):
-    """h0 = sum_j X_j W_j for all branches; W by descent with momentum."""
+    """Each holder's embedding from the opened sum_j X_j W_j; W is trained by gradient descent with momentum."""
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         self.branches = []
@@ -221,7 +224,7 @@ class _Opened(_Combined):
 
 
 class _Linear:
-    """z = S^K X W over everybody's edges; W by descent with momentum. No holder publishes a row, so none is cut."""
+    """z = S^K X W over all edges; W is trained by gradient descent with momentum. No rows are published or clipped."""
 
     @staticmethod
     def network(plan: Plan, holders: int, generator: torch.Generator) -> LinearNetwork:
@@ -233,7 +236,7 @@ class _Linear:
 
     @staticmethod
     def hidden(network: LinearNetwork, rows: list[Tensor], trained: list[Tensor] | None = None) -> Tensor:
-        # As at the server: other rows by mean and length of those who train.
+        # As at the server: all rows are scaled by mean and length of the training rows.
         hidden: Tensor = network(rows[0], like=None if trained is None else trained[0].detach())
         return hidden
 
@@ -261,7 +264,7 @@ class _Linear:
 
 
 def _words(plan: Plan, parts: Sequence[Part], seed: int) -> list[np.ndarray]:
-    """Return what holders would draw for the shared first layer."""
+    """Return the random words that holders would draw for the shared first layer."""
     source, widths = np.random.default_rng(20_000 + seed), [features.shape[1] for features, _ in parts]
     by_mode = {"shared-linear": [sum(widths)] * len(parts), "individual": []}
     sizes = by_mode.get(plan.mode, widths * len(parts))
@@ -274,22 +277,22 @@ def _uniform(words: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Twins:
-    """Both runs of one partition."""
+    """A secure and a plaintext run on one partition."""
 
-    secure: float  # accuracy on test nodes of the parties' run, a fraction
-    plain: BestEpoch  # the run in the clear, of the same seeds and, for a shared first layer, of the same draws
-    bytes: int  # with seconds: of all messages of the parties' run, and of all parties together on the CPU
-    seconds: float
+    secure: float  # accuracy of the secure run on test nodes, a fraction
+    plain: BestEpoch  # of the plaintext run, with the same seeds and, for a shared first layer, the same draws
+    bytes: int  # of all messages of the secure run
+    seconds: float  # of CPU time of the secure run, all parties together
 
 
 def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float], seed: int) -> Twins:
-    """Train a federation's parties, and their plaintext twin on what they drew.
+    """Train a federation's parties, and their plaintext twin on the same random draws.
 
     Args:
         plan: without noise.
         graph, split: of all holders together.
-        shares: of columns and edges, a number a holder.
-        seed: of the partition, weights, dropout, and of what should be secret: a comparison protects nobody.
+        shares: of columns and edges, a number for each holder.
+        seed: of the partition, weights and dropout, and of secrets too: a comparison protects nobody.
     """
     members, holdings = partition_graph(graph, split, shares, seed=seed)
     setting = setting_of(plan, members, len(graph.schema.classes))
@@ -302,25 +305,27 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     if predicted is None:
         raise RuntimeError("the label holder has no predictions")
     secure = float((predicted.argmax(dim=1) == graph.y)[split.test].float().mean())
-    # Later draws of the same size are masks.
+    # Only the first: later draws of the same size are masks.
     words = source.words[: len(sizes)]
-    # The parties' own server standardises rows, whatever the paper's does.
+    # The parties' server always standardises rows, unlike the paper's.
     plain = run(replace(plan, apart=True), vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
     return Twins(secure, plain, trained.transcript.bytes, seconds)
 
 
 def setting_of(plan: Plan, members: tuple[Member, ...], classes: int, **changes: Any) -> Setting:
-    """Return the agreed run that a plan stands for.
+    """Return the setting of a federation with the settings of a plan.
 
     Args:
-        plan, members, classes: the plan, the holders, how many classes; changes: settings beside the plan's.
+        members: the holders.
+        classes: how many.
+        changes: further settings.
     """
     own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink", "apart")}
     return Setting.of(members, classes, **{"opened": True, "epsilon": math.inf, **own, **changes})
 
 
 class _RecordingSource:
-    """A seeded source that remembers what was drawn in these amounts."""
+    """A seeded source that records every draw of one of the given sizes."""
 
     def __init__(self, seed: int, counts: set[int]) -> None:
         self._source, self._counts = SeededRandomness(seed), counts

@@ -1,4 +1,4 @@
-"""A table or figure of a paper as data: its figures, what is trained for each and is missing, and what a run leaves."""
+"""A table or figure of a paper as data: its figures, the training for each, and the results of runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.record import interval_from_dict
 
 State = Literal["yes", "part", "no"]
-#: How many splits the printed durations are for.
+#: The number of splits for which durations are printed.
 SPLITS = 10
 
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper printed, in percent; `width` stands behind its ±, None where nothing does."""
+    """A figure as printed in a paper, in percent."""
 
     mean: float
-    width: float | None = None
+    width: float | None = None  # the number behind ±, if there is one
 
     @classmethod
     def read(cls, text: str) -> Published:
@@ -36,25 +36,25 @@ class Published:
 class Entry:
     """One figure of an exhibit."""
 
-    row: str  # what it is called there
-    data: str  # the named set that it was found on
-    method: str  # with settings: what is trained for it
+    row: str  # its name in the exhibit
+    data: str  # the named data set
+    method: str  # with settings: the training
     settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Published | None = None  # what the paper found; None: it gives no number
+    published: Published | None = None  # the paper's figure; None: the paper gives no number
     claimed: str = ""  # the epsilon as the paper counts it
-    split: str = "random"  # who trains, validates and tests, as in `experiment.run`
-    private_share: float = 0.0  # of the edges, drawn as private by the split's number; 0: as the data declare
-    cpu: float = 0.0  # CPU seconds of one run, roughly; 0: as of all others on its data
+    split: str = "random"  # as in `experiment.run`
+    private_share: float = 0.0  # of the edges, drawn as private with the split's number; 0: as the data declare
+    cpu: float = 0.0  # CPU seconds of one run, roughly; 0: see `Exhibit.cpu`
 
     @property
     def name(self) -> str:
         """Data and row as the name of a folder."""
-        # Settings are not in it: a folder's name would be longer than some disks take.
+        # Without settings: the name would be too long for some disks.
         return re.sub(r"[^a-z0-9.=-]+", "_", f"{self.data} {self.row}".lower()).strip("_")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that decides what a run finds."""
-        # Neither the row's name nor the published figure: correcting those must not run anything anew.
+        """Return everything that decides the result of a run."""
+        # Neither the row's name nor the published figure: a correction of these must not repeat a run.
         about = {"data": self.data, "method": self.method, "settings": dict(self.settings), "split": self.split}
         return about | ({"private_share": self.private_share} if self.private_share else {})
 
@@ -63,18 +63,18 @@ class Entry:
 class Exhibit:
     """A table or figure."""
 
-    paper: str  # with number: such as "lpgnn" and "table3"
-    number: str
-    caption: str  # what it shows, in our own words
-    state: State  # whether it can be run: "yes", "part" or "no"
+    paper: str  # such as "lpgnn"
+    number: str  # such as "table3"
+    caption: str  # what it shows, not in the paper's words
+    state: State  # whether it can be run
     why: str = ""  # what is missing, or that nothing was measured
     entries: tuple[Entry, ...] = ()  # its figures, in order
     cpu: Mapping[str, float] = field(default_factory=dict)  # data set -> CPU seconds of one run, roughly
-    notes: tuple[str, ...] = ()  # what to mind when reading it: what ± is, whose price is corrected and why
+    notes: tuple[str, ...] = ()  # remarks for readers: what ± is, which epsilon is corrected and why
     tested: str = ""  # the method that the paper tests against the best of its rivals, "" for none
 
     def __post_init__(self) -> None:
-        # A state that nobody explains would be a claim that nobody can check.
+        # A state other than "yes" needs a reason.
         if (self.state == "yes") == bool(self.why) or (self.state == "no") == bool(self.entries):
             raise InputError(f"{self.id} is {self.state!r}", allowed="yes; part or no with a reason; entries unless no")
         if len({entry.name for entry in self.entries}) < len(self.entries):
@@ -86,7 +86,7 @@ class Exhibit:
 
     @property
     def title(self) -> str:
-        """Its number as it is printed: "Table 3"."""
+        """Its number as printed: "Table 3"."""
         return re.sub(r"(\D+)(\d+)", lambda match: f"{match[1].capitalize()} {match[2]}", self.number)
 
     @property
@@ -116,41 +116,38 @@ class Exhibit:
 
 
 def figures_of(paper: str) -> dict[str, Any]:
-    """Return what a paper printed, from the file of that name beside this one."""
-    # As a file and not as code: figures are compared with a page of the paper, line by line.
+    """Return the figures of a paper, from the TOML file of that name beside this one."""
+    # A file and not code, so that it can be compared with the paper line by line.
     return tomllib.loads(files(__package__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
 class Price:
-    """The true privacy price of one run: whose data (`unit`), epsilon and delta of all that is published.
-
-    `relationship`: epsilon of one relationship, where that is another unit.
-    """
+    """The true privacy cost of one run, over everything that is published."""
 
     unit: str
     epsilon: float
     delta: float
-    relationship: float | None = None
+    relationship: float | None = None  # the epsilon of one relationship, where that is another unit
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run on shares takes of all parties together: training epochs, CPU seconds, bytes of their messages."""
+    """The cost of a run on shares, for all parties together."""
 
     epochs: int
-    seconds: float
-    bytes: int
+    seconds: float  # of CPU time
+    bytes: int  # of all messages
 
 
 @dataclass(frozen=True)
 class Run:
-    """One finished split: accuracy as a fraction, with its interval, price, seconds and the parties' cost."""
+    """One finished split."""
 
-    accuracy: Interval
+    accuracy: Interval  # a fraction
     price: Price
     seconds: float
-    cost: Cost | None = None
+    cost: Cost | None = None  # of the parties; None: not on shares
 
     def to_dict(self) -> dict[str, Any]:
         parties = {} if self.cost is None else {"cost": asdict(self.cost)}

@@ -1,9 +1,9 @@
-"""VFGNN's tables: a federation trained in the clear or by parties that have shares alone, or a holder alone; its price.
+"""The trainings of VFGNN's tables: a federation in plaintext or on shares, or a holder alone, and their price.
 
-On shares it is SecureML's arithmetic, mode "all-shares" as published, in the clear or by the parties' own programs (see
-`federation.modes.all_shares_parties`).  Here every weight's start is public, everybody's z is opened in each epoch, and
-each epoch is judged (see `federation.modes.all_shares_arithmetic`).  The label holder alone sees z: it drops entries
-out, trains the last layer and its loss in floating point, and gives the slopes of z back.
+Training on shares is SecureML, mode "all-shares" as published, in plaintext or by the parties' own programs (see
+`federation.modes.all_shares_parties`). Unlike there, initial weights are public, the z of all nodes is opened in each
+epoch, and each epoch is validated (see `federation.modes.all_shares_arithmetic`). Only the label holder sees z: it
+applies dropout, trains the last layer in floating point, and returns the gradient of z.
 Sources: Mohassel, Zhang, "SecureML", IEEE S&P 2017, section 4; Chen et al., IJCAI 2022, arXiv 2005.11903.
 """
 
@@ -53,29 +53,29 @@ from graphveil.reproduction.exhibit import Cost, Entry, Price, Run
 
 @dataclass(frozen=True)
 class Start:
-    """What a run begins from: drawn from its seed, and known to everybody."""
+    """The initial weights of a run: drawn from its seed, and public."""
 
-    first: Sequence[Tensor]
+    first: Sequence[Tensor]  # of the first layer, for each holder's features
     propagations: Sequence[Propagation]
     combination: Combination
     head: OutputLayer
 
     @classmethod
     def of(cls, plan: Plan, columns: Sequence[int], classes: int, seed: int) -> Start:
-        """Draw the weights; InputError for a plan that shares have no arithmetic for.
+        """Draw the weights; InputError for a plan that cannot be trained on shares.
 
         Args:
             plan, classes, seed: of the run.
-            columns: of each holder's features.
+            columns: the number of each holder's features.
         """
         if (plan.combine, plan.layers) != ("mean", 1):
             raise InputError(f"{plan.combine}, {plan.layers} hidden layers", allowed="mean, one hidden layer")
-        # Everybody may know where training starts: of what is computed from private data, z alone is opened.
+        # Initial weights do not depend on private data.
         generator = torch.Generator().manual_seed(seed)
         head = OutputLayer(plan.width, classes, generator=generator)
         combination = Combination("mean", len(columns), plan.width, 1, plan.dropout, generator=generator)
         propagations = [Propagation("sage", plan.width, plan.hops, generator=generator) for _ in columns]
-        # Drawn for all columns at once: the variance is that of one matrix, however many holders have parts of it.
+        # Drawn as one matrix, whose variance does not depend on how many holders have parts of it.
         whole, ends = glorot((sum(columns), plan.width), generator).detach(), itertools.accumulate(columns)
         first = [whole[end - wide : end] for wide, end in zip(columns, ends, strict=True)]
         return cls(first, propagations, combination, head)
@@ -96,9 +96,11 @@ def _pairs(layers: Propagation | Combination) -> Iterator[tuple[Tensor, Tensor]]
 
 
 class LabelHolder:
-    """The last layer and the loss, in floating point at the one who has the labels.
+    """The last layer and the loss, in floating point at the holder of the labels.
 
-    `best` is what the epoch that validates best reached, `z` that of the last epoch, float32 [n, d].
+    Attributes:
+        best: the best epoch so far.
+        z: of the last epoch, float32 [n, d].
     """
 
     def __init__(self, plan: Plan, head: OutputLayer, labels: Tensor, split: Split, seed: int) -> None:
@@ -110,12 +112,12 @@ class LabelHolder:
         self.best, self.z = BestEpoch(-1.0, 0.0, 0), torch.empty(0)
 
     def slopes(self, z: Tensor) -> Tensor:
-        """Learn from z [n, d], keep the epoch that validates best, and return the slopes of the loss [n, d]."""
+        """Train the last layer on z [n, d], keep the best epoch, and return the gradient of the loss [n, d]."""
         self._epoch, self.z = self._epoch + 1, z
-        # Judged before the step, so that z and the last layer are of one and the same epoch.
+        # Validated before the step, so that z and the last layer are of the same epoch.
         self._keep(z)
         leaf = z[self._rows].requires_grad_()
-        # Dropped out here, where z is known: on shares it would be a product more.
+        # Dropout here, where z is plaintext: on shares it would take another product.
         survives = torch.rand(leaf.shape, generator=self._generator) >= self._rate
         logits = self._head(leaf * survives / (1 - self._rate))
         self._adam.zero_grad()
@@ -137,13 +139,13 @@ class LabelHolder:
 
 
 def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: LabelHolder | None = None) -> Program[None]:
-    """Train the shared layers: what every party runs.
+    """Train the shared layers: the program of every party.
 
     Args:
         party: its arithmetic.
         start, plan: the same at all parties.
         nodes: n.
-        labels: at their holder alone.
+        labels: only at the label holder.
     """
     rate = Rate.of(plan.shared_rate)
     network = Network(start.shares(party), len(start.first), plan.hops, first=rate, rate=rate)
@@ -158,11 +160,11 @@ def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: Label
 
 
 class Clear:
-    """The arithmetic of one party that has every number: what shares add up to."""
+    """The arithmetic on plaintext numbers, to which shares would add up."""
 
     def __init__(self, matrices: Mapping[str, RingMatrix]) -> None:
         self._matrices = dict(matrices)
-        # Turned round once and not in each step.
+        # Once and not in each step.
         self._transposed = {name: transpose(matrix) for name, matrix in matrices.items()}
 
     def public(self, values: Tensor) -> Tensor:
@@ -184,7 +186,7 @@ class Clear:
         yield from ()
         if int(share.abs().max()) >= scale.reach:
             raise InputError("training leaves the room of the fixed point", remedy="lower shared_rate")
-        # To the nearest unit: on shares a cut goes up or down by chance, and is right in the mean.
+        # Rounds to nearest; on shares rounding is random, with the right mean.
         return (share + (1 << (scale.bits - 1))) >> scale.bits
 
     def open(self, share: Tensor) -> Program[Tensor | None]:
@@ -193,7 +195,7 @@ class Clear:
 
 
 def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int) -> LabelHolder:
-    """Train with every number in one place, for the accuracy that shares reach; return the label holder.
+    """Train in plaintext, for the accuracy that training on shares reaches; return the label holder.
 
     Args:
         plan: `shared_rate` is the rate of all shared layers, see `core.rate`.
@@ -215,11 +217,11 @@ SERVER = "server"
 
 @dataclass(frozen=True)
 class SharesRun:
-    """A run on shares: the label holder's head, all messages, and the CPU seconds of all parties together."""
+    """A run on shares."""
 
     head: LabelHolder
-    transcript: Transcript
-    seconds: float
+    transcript: Transcript  # all messages
+    seconds: float  # of CPU time, all parties together
 
 
 def run_on_shares(
@@ -234,7 +236,7 @@ def run_on_shares(
     names = tuple(f"holder{number}" for number in range(1, len(parts) + 1))
     columns = [features.shape[1] for features, _ in parts]
     lefts = LeftMatrices.of(names, len(labels), columns)
-    # A start for each party: the label holder trains the last layer of its own in place.
+    # One for each party: the label holder trains its last layer in place.
     starts = {name: Start.of(plan, columns, int(labels.max()) + 1, seed) for name in (SERVER, *names)}
     head = LabelHolder(plan, starts[names[0]].head, labels, split, seed)
     start = time.process_time()
@@ -259,12 +261,12 @@ DELTA = 1e-4
 
 @dataclass(frozen=True)
 class Federated:
-    """The training that an entry's settings describe.
+    """The training of an entry.
 
     Attributes:
-        shares: of columns and edges, a number a holder.
-        kind: "together"; "shares": so, by SecureML on shares and not in the clear; "alone": `holder` (from 0) has its
-            own part and the labels; "mixed": one holder of everything.
+        shares: of columns and edges, a number for each holder.
+        kind: "together": all holders, in plaintext; "shares": all holders, by SecureML on shares; "alone": `holder`
+            (from 0) with its own part and the labels; "mixed": one holder of everything.
     """
 
     plan: Plan
@@ -277,15 +279,15 @@ class Federated:
         settings: dict[str, Any] = dict(entry.settings)
         shares = tuple(float(part) for part in str(settings.pop("shares", "1:1")).split(":"))
         kind, holder = str(settings.pop("kind", "together")), int(settings.pop("holder", 0))
-        # Alone there is nobody to multiply with: the same network on one's own columns.
+        # A single holder needs no shared first layer.
         alone = {} if kind in ("together", "shares") else {"mode": "individual"}
-        # As published: every iteration is validated, but in the mode that the paper does not have.
+        # The paper validates every iteration; its modes do not include "shared-linear".
         validation = {} if settings.get("mode") == "shared-linear" else {"validate": 1}
         return cls(Plan(**{**validation, **settings, **alone}), shares, kind, holder)
 
     @property
     def price(self) -> Price:
-        """The price of one row of one holder over all iterations; the noise hides it from the server."""
+        """The price of one row of one holder over all iterations, against the server."""
         sigma, epochs = self.plan.sigma, self.plan.epochs
         # Replacing a row moves a clipped one by 2 C, in every iteration anew.
         epsilon = gaussian_epsilon(sigma, DELTA, 2.0 * math.sqrt(epochs)) if sigma else math.inf
@@ -298,7 +300,7 @@ class Federated:
         return [dealt[self.holder]] if self.kind == "alone" else dealt
 
     def train_parts(self, graph: Graph, split: Split, seed: int) -> tuple[BestEpoch, Cost | None]:
-        """Train in the clear, or by the parties' own programs and return their cost too.
+        """Train; return the best epoch and, for training on shares, the cost of the parties.
 
         Args:
             graph: of all holders together.
@@ -306,7 +308,7 @@ class Federated:
         """
         parts = self.parts(graph, seed)
         if self.kind == "shares":
-            # Fresh masks: the accuracy does not depend on them, beyond rounding.
+            # Masks affect the accuracy only by rounding, so they need no seed.
             shared = run_on_shares(self.plan, parts, graph.y, split, seed, randomness=SecureRandomness())
             return shared.head.best, Cost(self.plan.epochs, shared.seconds, shared.transcript.bytes)
         if self.plan.mode == "secureml":
@@ -315,7 +317,7 @@ class Federated:
 
 
 def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
-    """Return what an entry finds on the partition, split and seed of a number.
+    """Return the result of an entry on the partition, split and seed with a number.
 
     Args:
         graph: of all holders together.

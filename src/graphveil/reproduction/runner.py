@@ -1,8 +1,8 @@
-"""Run an exhibit: one file for each finished split of each figure, so that an interrupted run goes on where it stopped.
+"""Runs an exhibit: one file for each finished split of each figure, so that an interrupted run can be continued.
 
-A folder holds ``exhibit.json`` (which exhibit), ``graph-<data>`` (the fingerprint of a public graph, which stays, as
-more splits may be run later), ``<data row>/split-<n>.json`` (one finished run each), and, when all are there,
-``table.md`` and ``table.json``.
+A folder holds ``exhibit.json`` (which exhibit), ``graph-<data>`` (the fingerprint of a public graph, which stays, since
+more splits may be run later), ``<data row>/split-<n>.json`` (one finished run each), and, at the end, ``table.md`` and
+``table.json``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class Row:
 
     @property
     def ours(self) -> Interval:
-        """Mean and 95% interval: over splits, or of the test nodes where there is one split."""
-        # One run says nothing of other splits; its test nodes are what there is.
+        """Mean and 95% interval: over splits, or over test nodes where there is one split."""
         if len(self.runs) == 1:
             return self.runs[0].accuracy
         return interval([np.array([run.accuracy.mean]) for run in self.runs])
@@ -67,18 +66,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was run, and what was not: data set -> why it is missing."""
+    """The rows of an exhibit that were run."""
 
     rows: tuple[Row, ...]
-    absent: Mapping[str, str]
+    absent: Mapping[str, str]  # missing data set -> why
 
 
-#: Trains what an entry says on the graph of its data, on the split and noise of a number.
+#: Trains an entry on the graph of its data, with the split and noise of a number.
 Train = Callable[[Entry, Graph, int], Run]
 
 
 def select_entries(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
-    """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
+    """Return the entries whose data is one of `only`, or whose row begins with one of them; all where `only` is empty.
 
     Args:
         only: words; InputError for one that fits no entry.
@@ -87,7 +86,7 @@ def select_entries(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     if unmatched:
         available = f"{', '.join(exhibit.data)}; {', '.join(dict.fromkeys(entry.row for entry in exhibit.entries))}"
         raise InputError(f"{unmatched[0]!r} is in no row", where="--only", allowed=available)
-    # Words of one kind widen the choice, words of both kinds narrow it: cora and multi-bit are multi-bit on Cora.
+    # Words of one kind are alternatives, words of both kinds must both fit: cora and multi-bit are multi-bit on Cora.
     data = {word for word in only if word in exhibit.data}
     rows = [word for word in only if word not in data]
     return tuple(
@@ -102,26 +101,26 @@ def _fits(entry: Entry, word: str) -> bool:
 
 
 def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
-    """Refuse a folder that cannot be that of an exhibit with UsedPathError; nothing is written.
+    """Refuse a folder that holds anything but this exhibit, with UsedPathError; nothing is written.
 
     Args:
-        options: what decides the numbers beside the catalogue: reproducible noise.
+        options: further facts that decide the numbers: reproducible noise.
     """
     plan = folder / EXHIBIT_FILE
     if not plan.exists():
         refuse_used_folder(folder)
-    # Noise that a seed repeats and noise that none does must not share a mean.
+    # Also with other options: a mean must not mix reproducible and secure noise.
     elif read_cached_object(plan) != _plan(exhibit, options):
         what = f"{folder} holds another exhibit, or other noise"
         raise UsedPathError(what, where="--out", remedy="name another folder")
 
 
 def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) -> None:
-    """Make the folder of an exhibit, or continue in the one that exists.
+    """Create the folder of an exhibit, or continue in an existing one.
 
     Args:
         exhibit, options: as of `check_folder`.
-        folder: where it lies, checked.
+        folder: its path, checked.
     """
     folder.create_folder(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
 
@@ -133,16 +132,16 @@ def _plan(exhibit: Exhibit, options: Mapping[str, Any]) -> Any:
 def run_missing(
     entries: Sequence[Entry], splits: int, folder: Output, *, load: Callable[[str], Graph], train: Train
 ) -> Outcome:
-    """Run the splits that are not finished yet; each is written, whole, as soon as it is.
+    """Run the splits that are not finished yet; each is written as soon as it is finished.
 
     Args:
         entries, splits: what to run.
-        folder: as `open_folder` left it.
-        load: returns the graph of a name; asked only for data of which something is missing, and once.
+        folder: from `open_folder`.
+        load: returns the graph of a name; called only for data with missing splits.
         train: trains one split of one entry.
 
     Returns:
-        A row for each entry, in order, and why entries of other data were left out: data set -> the reason.
+        A row for each entry, in order, except those of absent data.
 
     Raises:
         InputError: a file is damaged or belongs to other settings.
@@ -160,7 +159,7 @@ def run_missing(
                 graphs = {entry.data: load(entry.data)}  # one at a time: graphs are large
                 require_same_graph(folder, graphs[entry.data], f"graph-{entry.data}")
             except MissingDataError as error:
-                # The rest may take hours, and is worth having without this.
+                # The other entries, which may take hours, do not depend on it.
                 absent[entry.data] = str(error)
                 if {entry.data for entry in entries} == set(absent):
                     raise
@@ -172,7 +171,7 @@ def run_missing(
                 continue
             run = train(entry, graphs[entry.data], number)
             folder.add_file(name, seal({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
-        # Read back even where it was only now written: what is shown is what is kept.
+        # Read back even if just written, so that the table shows what the files hold.
         rows.append(Row(entry, tuple(_run(folder.path / name, entry) for name in names)))
     return Outcome(tuple(rows), absent)
 
@@ -180,7 +179,7 @@ def run_missing(
 def trainer(
     *, noise: Callable[[int], Randomness], device: str = "cpu", progress: ProgressCallback | None = None
 ) -> Train:
-    """Return what trains an entry: a federation by a runner of its own, all else by the experiment of `compare`.
+    """Return the training of entries: `train_federated` for a federation, `experiment.run` for all other methods.
 
     Args:
         noise: the source of the privacy noise for a split's number.
@@ -208,7 +207,7 @@ def trainer(
             split=entry.split,
             progress=report,
         )
-        # The accountant's word, whatever the paper claims for the same run.
+        # By the accountant, whatever the paper claims.
         promise = result.privacy.guarantee
         price = Price(promise.unit.text, promise.epsilon, promise.delta, result.privacy.epsilon_relationship)
         return Run(result.scores.accuracy, price, result.cost.seconds)
@@ -217,7 +216,7 @@ def trainer(
 
 
 def _run(file: Path, entry: Entry) -> Run:
-    # Sealed, so that a figure in the table is one that was measured.
+    # Sealed, to detect an edited result.
     content = unseal(read_cached_object(file), file)
     if content.get("entry") != json_safe(entry.to_dict()):
         remedy = "delete it to run it again, or name another --out"

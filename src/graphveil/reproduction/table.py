@@ -15,24 +15,17 @@ from graphveil.reproduction.exhibit import Exhibit
 from graphveil.reproduction.runner import Outcome, Row
 from graphveil.runtime.late import special
 
-# Two-tailed t-tests of one method against the best of its rivals, as a paper's text reports them.
-
 
 @dataclass(frozen=True)
 class PairedTest:
-    """One method beside the best rival of the same data and setting.
-
-    Attributes:
-        points: the method minus the rival, mean over splits.
-        p: two-tailed, of Student's t paired by split; None where one split, or equal differences, tell nothing.
-    """
+    """A two-tailed t-test, paired by split, of one method against the best rival on the same data and setting."""
 
     data: str
     setting: str
     method: str
     rival: str
-    points: float
-    p: float | None
+    points: float  # the method minus the rival, mean over splits
+    p: float | None  # None for one split, or equal differences
 
     @property
     def sentence(self) -> str:
@@ -45,7 +38,7 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[PairedTest]:
 
     Args:
         rows: named "<method> <setting>".
-        method: what is tested against the best of all others.
+        method: tested against the best of all other methods.
     """
     settings: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -54,10 +47,10 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[PairedTest]:
     for (data, setting), named in settings.items():
         rivals = {name: row for name, row in named.items() if name != method}
         if method in named and rivals:
-            # The best by the very figures it is tested with: a test against it errs on the strict side.
+            # Selected by the tested figures themselves, which makes the test stricter.
             rival = max(rivals, key=lambda name: rivals[name].ours.mean)
             pairs = zip(named[method].runs, rivals[rival].runs, strict=True)
-            # Paired: the same split number draws the same nodes for both, whose luck cancels.
+            # Paired: the same split number draws the same nodes for both.
             gaps = np.array([100 * (ours.accuracy.mean - theirs.accuracy.mean) for ours, theirs in pairs])
             count, points, p = len(gaps), float(gaps.mean()), None
             if count > 1 and float(gaps.std(ddof=1)) > 0:
@@ -70,12 +63,12 @@ HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilo
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return the cells of a row: what it is, the paper's figure, ours, their difference, the price there and here."""
+    """Return the cells of a row, one for each of HEADS."""
     published, ours, price = row.entry.published, row.ours, row.runs[0].price
     paper = "-"
     if published is not None:
         paper = f"{published.mean:.1f}" + ("" if published.width is None else f"±{published.width:.1f}")
-    # Papers count one bit of one list, or one entry; a reader thinks of the friendship.
+    # Papers count one bit or one entry of a list; readers expect one relationship.
     relationship = "" if price.relationship is None else f" ({rounded_up(price.relationship)} a relationship)"
     return (
         row.entry.row,
@@ -90,17 +83,17 @@ def cells(row: Row) -> tuple[str, ...]:
 def by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yield each data set with the number of its splits, in words, and its rows."""
     for data in dict.fromkeys(row.entry.data for row in rows):
-        # All rows of a run have as many splits: it ends with every split or, interrupted, with no table.
+        # All rows have the same number of splits: an interrupted run writes no table.
         own = [row for row in rows if row.entry.data == data]
         splits = len(own[0].runs)
         yield f"{data}, {splits} split{'s' if splits > 1 else ''}", own
 
 
 def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
-    """Return notes, what the catalogue lacks, and what was not run: kind and sentence."""
+    """Return remarks as (kind, sentence): notes, missing parts, costs, tests, and data that were absent."""
     units = " or ".join(dict.fromkeys(row.runs[0].price.unit for row in outcome.rows))
     lines = [("Mind", note) for note in (*exhibit.notes, f"epsilon: true is the price of {units}")]
-    # What the catalogue lacks stands under every table, so that no part passes for the whole.
+    # Under every table, so that a part does not pass for the whole.
     if exhibit.why:
         lines.append(("Missing", exhibit.why))
     lines += [("Cost", f"{row.entry.data}, {row.entry.row}: {cost}") for row in outcome.rows for cost in _costs(row)]
@@ -109,7 +102,7 @@ def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _costs(row: Row) -> Iterator[str]:
-    """Yield what an epoch costs the parties, where they ran: the mean over the splits."""
+    """Yield the mean cost of an epoch for the parties, if the row was trained on shares."""
     costs = [run.cost for run in row.runs if run.cost is not None]
     if costs:
         epochs = sum(cost.epochs for cost in costs)
