@@ -33,7 +33,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_an_own_folder_is_closed_from_before_its_first_file(tmp_path: Path) -> None:
-    with writing.new_folder(tmp_path / "own", own=True) as folder:
+    with writing.new_folder(tmp_path / "own", owner_only=True) as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
 

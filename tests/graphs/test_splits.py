@@ -7,7 +7,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, known_labels, published_split, random_split, shares_of, social_graph
-from graphveil.graphs.value.splits import apart, fold_split, keeps_apart
+from graphveil.graphs.value.splits import fold_split, has_two_parts, separate_test_nodes
 from tests.graphs.made import tiny_graph
 
 
@@ -82,10 +82,10 @@ def test_five_folds_test_everybody_once_and_the_next_five_are_drawn_anew() -> No
 
 def test_two_shares_are_of_training_and_test_nodes_without_edges_between_them() -> None:
     graph = social_graph(200, seed=2)
-    assert shares_of("80/20") == (0.8, 0.0, 0.2) and keeps_apart("80/20") and not keeps_apart("75/10/15")
+    assert shares_of("80/20") == (0.8, 0.0, 0.2) and has_two_parts("80/20") and not has_two_parts("75/10/15")
     split = random_split(graph, 0, shares_of("80/20"))
     before = graph.edge_index.clone()
-    reduced = apart(graph, split)
+    reduced = separate_test_nodes(graph, split)
     remaining = {tuple(pair) for pair in reduced.edge_index.T.tolist()}
     for source, target in before.T.tolist():
         assert ((source, target) in remaining) == bool(split.test[source] == split.test[target])
@@ -97,7 +97,7 @@ def test_two_shares_are_of_training_and_test_nodes_without_edges_between_them() 
 def test_public_edges_stay_with_their_edges_when_graphs_are_kept_apart() -> None:
     graph = draw_private(social_graph(200, seed=2), 0.3, 0)
     split = random_split(graph, 1, (0.8, 0.0, 0.2))
-    reduced = apart(graph, split)
+    reduced = separate_test_nodes(graph, split)
     assert reduced.public_edges.shape == reduced.edge_index.shape[1:]
 
     def public(graph: object) -> set[tuple[int, ...]]:

@@ -45,7 +45,7 @@ class Integer:
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not (_whole(self.low) and _whole(self.high) and self.low < self.high):
+        if not (_exact_whole(self.low) and _exact_whole(self.high) and self.low < self.high):
             raise _refuse(self.word, (self.low, self.high), "[low, high], whole numbers, the lower first")
 
 
@@ -102,7 +102,7 @@ class Tags:
 
     def __post_init__(self) -> None:
         _require_names(self.word, self.vocabulary, 1)
-        if not (_whole(self.most) and 1 <= self.most <= len(self.vocabulary)):
+        if not (_exact_whole(self.most) and 1 <= self.most <= len(self.vocabulary)):
             raise _refuse("most", self.most, f"a whole number from 1 to {len(self.vocabulary)}")
 
     @property
@@ -181,7 +181,7 @@ def _finite(value: object) -> bool:
     return is_number(value) and math.isfinite(value)
 
 
-def _whole(value: object) -> bool:
+def _exact_whole(value: object) -> bool:
     # Features are float32: beyond 2^24 two neighbouring whole numbers would be equal.
     return is_whole(value) and abs(value) <= 2**24
 

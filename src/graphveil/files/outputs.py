@@ -129,7 +129,7 @@ class Output:
 
     def _make(self, path: Path) -> None:
         # For its owner alone: the results are measured on true labels.
-        with new_folder(path, own=True) as folder:
+        with new_folder(path, owner_only=True) as folder:
             for name, text in self._files.items():
                 _write_below(folder, name, text)
 

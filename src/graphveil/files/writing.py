@@ -97,29 +97,29 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
 
 
 @contextmanager
-def new_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, owner_only: bool = False) -> Iterator[Path]:
     """Give a folder that appears under its name only when the block has ended without an error.
 
     The block writes into a hidden sibling, which is renamed at the end and removed on any exception.
 
     Args:
         path: its name. UsedPathError: it is already used.
-        own: whether only its owner may read it, from before the first file on.
+        owner_only: whether only its owner may read it, from before the first file on.
     """
     refuse_used_folder(path)
-    with writing(path), partial_folder(path, own=own) as partial:
+    with writing(path), partial_folder(path, owner_only=owner_only) as partial:
         yield partial
         # Last: a folder under its final name is complete.
         partial.rename(path)
 
 
 @contextmanager
-def partial_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
+def partial_folder(path: Path, *, owner_only: bool = False) -> Iterator[Path]:
     """Give a hidden folder beside `path` that is gone when the block has ended, unless it was renamed."""
     with parents_of(path):
         with writing(path):
             sweep(path.parent)
-            partial, lock = _create_partial(path, lambda partial: partial.mkdir(mode=0o700 if own else 0o777))
+            partial, lock = _create_partial(path, lambda partial: partial.mkdir(mode=0o700 if owner_only else 0o777))
         try:
             yield partial
         finally:

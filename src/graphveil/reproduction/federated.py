@@ -76,8 +76,8 @@ class Start:
         combination = Combination("mean", len(columns), plan.width, 1, plan.dropout, generator=generator)
         propagations = [Propagation("sage", plan.width, plan.hops, generator=generator) for _ in columns]
         # Drawn as one matrix, whose variance does not depend on how many holders have parts of it.
-        whole, ends = glorot((sum(columns), plan.width), generator).detach(), itertools.accumulate(columns)
-        first = [whole[end - wide : end] for wide, end in zip(columns, ends, strict=True)]
+        weight, ends = glorot((sum(columns), plan.width), generator).detach(), itertools.accumulate(columns)
+        first = [weight[end - wide : end] for wide, end in zip(columns, ends, strict=True)]
         return cls(first, propagations, combination, head)
 
     def shares(self, party: Arithmetic) -> dict[str, Tensor]:

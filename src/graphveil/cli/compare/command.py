@@ -186,7 +186,7 @@ def compare_runs(runs: Runs, out: RunsOut = None, as_json: options.Json = False)
     from graphveil.reports.compare.folder import write
 
     def keep(path: Path) -> None:
-        with new_folder(path, own=True) as folder:
+        with new_folder(path, owner_only=True) as folder:
             write(page, folder)
 
     with ExitStack() as stack:

@@ -138,7 +138,7 @@ def import_(
     answers = answers_of(typed)
 
     def write(path: Path) -> tuple[Imported, DeclarationFile | None]:
-        with new_graph_folder(path, own=True) as partial:
+        with new_graph_folder(path, owner_only=True) as partial:
             imported = import_source(address, partial, (nodes_query, edges_query))
             return imported, _declare(partial, answers, imported, as_json=as_json)
 

@@ -32,7 +32,7 @@ from graphveil.graphs import Graph
 from graphveil.graphs.declared.id_lookup import PeopleIds, find_nodes, plain_ids
 from graphveil.graphs.tables.tables import open_table
 from graphveil.graphs.value.edges import merge_edges
-from graphveil.graphs.value.splits import keeps_apart
+from graphveil.graphs.value.splits import has_two_parts
 from graphveil.graphs.value.value import PlainGraph
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.links.collection import people_key
@@ -147,7 +147,7 @@ def learn(
         InputError: for a method that does not read what was collected, or budgets beside those of the task.
     """
     all_settings = _settings(name, received, settings)
-    if keeps_apart(repetition.split):
+    if has_two_parts(repetition.split):
         raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
     labelled = int(np.count_nonzero(received.labels() >= 0))
     if labelled < _FEWEST:

@@ -147,7 +147,7 @@ class Administration:
         # The folder is removed at the end of the block, and the open file is all that is left: an interrupted download
         # leaves nothing behind. What a killed process leaves is removed by the next export, of either kind: nobody
         # holds its lock any more. For its owner alone: a temporary folder is open to everybody on the machine.
-        with partial_folder(parent / "export", own=True) as partial:
+        with partial_folder(parent / "export", owner_only=True) as partial:
             with _refused_now():
                 export(self._store, partial / "collected")
             zipped = partial / "collected.zip"

@@ -32,7 +32,7 @@ def drafted(
         InputError: for a price that no task can have, or a folder that is used.
     """
     # Closed to others: the key and everybody's tokens are written here.
-    with new_folder(out, own=True) as partial:
+    with new_folder(out, owner_only=True) as partial:
         write_draft(partial, subject, typed, prices)
         # Read back as signing will: what cannot be signed is refused before the folder exists.
         draft = replace(read_draft(partial), subject=subject)

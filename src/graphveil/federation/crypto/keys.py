@@ -104,7 +104,7 @@ def write_identity(identity: Identity, folder: Path) -> None:
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
     # Closed to others before the key is written, so that they can never read it.
-    with new_folder(folder, own=True) as inside:
+    with new_folder(folder, owner_only=True) as inside:
         write_bytes(inside / CERTIFICATE, identity.certificate)
         write_bytes(inside / KEY, identity.private_key, mode=0o600)
 

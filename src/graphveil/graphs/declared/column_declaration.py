@@ -173,8 +173,8 @@ def _fill_value(name: str, kind: Kind, value: object, where: str) -> FillValue:
         inside = is_number(value) and kind.low <= value <= kind.high
         if inside and not (isinstance(kind, Integer) and value != int(value)):  # type: ignore[call-overload]
             return float(value)  # type: ignore[arg-type]
-        whole = "a whole number" if isinstance(kind, Integer) else "a number"
-        allowed = f"{whole} from {kind.low:g} to {kind.high:g}"
+        noun = "a whole number" if isinstance(kind, Integer) else "a number"
+        allowed = f"{noun} from {kind.low:g} to {kind.high:g}"
     else:
         word = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
         if word in _words(kind):

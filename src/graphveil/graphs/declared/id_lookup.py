@@ -114,7 +114,7 @@ def holds_numbers(table: Table, column: str) -> bool:
     kind = table.part(column, Block(0, 0, 0)).dtype
     if kind.is_float():
         # All rows decide: 2.0 means the number 2 only where no row has a fraction.
-        return all(_whole(table.part(column, block)) for block in Blocks(table.rows, _BLOCK))
+        return all(_all_whole(table.part(column, block)) for block in Blocks(table.rows, _BLOCK))
     signed = (polars.Int8, polars.Int16, polars.Int32, polars.Int64)
     return kind in (*signed, polars.UInt8, polars.UInt16, polars.UInt32)
 
@@ -124,7 +124,7 @@ def plain_ids(ids: polars.Series, *, numbers: bool) -> polars.Series:
     return ids.cast(polars.Int64, strict=False) if numbers else ids.cast(polars.String)
 
 
-def _whole(numbers: polars.Series) -> bool:
+def _all_whole(numbers: polars.Series) -> bool:
     present = numbers.drop_nulls().drop_nans()
     return bool((present == present.round()).all())
 

@@ -148,10 +148,10 @@ def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, .
         words: the declared words.
         what: the message about a list with another word.
     """
-    listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
-    listed = listed.filter(polars.col("word") != "")
-    codes = listed["word"].cast(polars.Enum(words), strict=False)
-    rows = listed["row"].to_numpy()
+    entries = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
+    entries = entries.filter(polars.col("word") != "")
+    codes = entries["word"].cast(polars.Enum(words), strict=False)
+    rows = entries["row"].to_numpy()
     wrong = np.zeros(len(lists), bool)
     wrong[rows[codes.is_null().to_numpy()]] = True
     nodes.refuse(polars.Series(wrong), f"{{column}} is {{value}}, {what}", name, first_names(words))
@@ -199,8 +199,8 @@ def _cells(kind: Kind, block: Encoded) -> Encoded | list[str | None] | None:
         numbers: Encoded = kind.low + block[:, 0] * (kind.high - kind.low)
         return numbers
     if isinstance(kind, Integer):
-        whole: Encoded = np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
-        return whole
+        integers: Encoded = np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
+        return integers
     if isinstance(kind, Ordinal):
         return [kind.levels[step] for step in np.rint(block[:, 0] * (len(kind.levels) - 1)).astype(int)]
     if not np.isin(block, (0, 1)).all():

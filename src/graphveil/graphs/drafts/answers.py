@@ -185,9 +185,9 @@ def declare(draft: Draft, answers: Answers) -> DeclarationFile:
                 allowed = ", ".join([*columns][:12])
                 raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=nearest(name, columns))
     if questions := open_questions(draft, answers):
-        listed = "; ".join(f"{question.key}: {question.text}" for question in questions)
+        texts = "; ".join(f"{question.key}: {question.text}" for question in questions)
         count = "an open question" if len(questions) == 1 else f"{len(questions)} open questions"
-        raise InputError(f"{count}: {listed}", where=FILE, remedy="graphveil data init --help says how to answer")
+        raise InputError(f"{count}: {texts}", where=FILE, remedy="graphveil data init --help says how to answer")
     if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes.columns:
         raise InputError("a column called 'label' is read as the label", where="label", remedy="rename the column")
     kinds, notes = _kinds(draft, answers)

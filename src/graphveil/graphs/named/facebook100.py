@@ -193,9 +193,11 @@ def _file_of(university: str, root: Path) -> Path:
     paths = {path.parent.parent.name.lower(): path for path in sorted((root / "pyg/LINKX").glob("*/raw/data.mat"))}
     paths |= {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
     if university not in paths:
-        there = ", ".join(path.stem if path.stem != "data" else name for name, path in paths.items()) or "no mat file"
+        available = (
+            ", ".join(path.stem if path.stem != "data" else name for name, path in paths.items()) or "no mat file"
+        )
         remedy = f"put the university's mat file (A, local_info) into {folder}"
-        raise MissingDataError(f"no file for {university!r}, only {there}", where=str(folder), remedy=remedy)
+        raise MissingDataError(f"no file for {university!r}, only {available}", where=str(folder), remedy=remedy)
     return paths[university]
 
 

@@ -99,12 +99,12 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
     contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
     # Before the first byte is unpickled: afterwards it would be too late.
     _check_bytes(folder, b"".join(contents), name, spec.sha256)
-    *pickled, listed = contents
+    *pickled, test_index = contents
     try:
         x, tx, allx, _, ty, ally, graph = (
             _Unpickler(BytesIO(content), encoding="latin1").load() for content in pickled
         )
-        test = np.array(listed.split(), dtype=np.int64)
+        test = np.array(test_index.split(), dtype=np.int64)
         data = _assemble(len(x.indptr) - 1, spec.dimension, (allx, tx), (ally, ty), graph, test)
     except Exception as error:  # whatever a damaged pickle raises
         raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error

@@ -109,9 +109,9 @@ def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
 
 def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> MissingDataError:
     absent = _absent(folder, files)
-    listed = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+    names = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
     remedy = f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}"
-    return MissingDataError(f"data set {name!r}: {listed} {reason}", where=str(folder), remedy=remedy)
+    return MissingDataError(f"data set {name!r}: {names} {reason}", where=str(folder), remedy=remedy)
 
 
 def download(url: str, target: Path, progress: ProgressCallback) -> Path:

@@ -109,7 +109,7 @@ class Field:
 
     name: str
     kind: str  # one of TEXT, FLOAT, INTEGER, BOOLEAN
-    about: str  # what it holds, a sentence
+    description: str  # what it holds, a sentence
     label: bool = False  # whether models learn to predict it
 
 
@@ -118,7 +118,7 @@ class Table:
     """A table and the file that holds it."""
 
     stem: str  # "nodes", "edges", ...
-    about: str  # what a row is, a sentence
+    description: str  # what a row is, a sentence
     fields: tuple[Field, ...]
     file: str
     key: str | None = None  # the column that identifies a row
@@ -129,7 +129,7 @@ class File:
     """A file."""
 
     name: str
-    about: str  # what is in it, a sentence
+    description: str  # what is in it, a sentence
     sha256: str | None = None  # with size: None where they are not public
     size: int | None = None  # in bytes
 
@@ -139,7 +139,7 @@ class File:
             "@type": "cr:FileObject",
             "@id": _identifier(self.name),
             "name": self.name,
-            "description": self.about,
+            "description": self.description,
             "contentUrl": self.name,
             "encodingFormat": _FORMATS[self.name.rpartition(".")[2]],
             **{key: value for key, value in optional.items() if value is not None},
@@ -215,7 +215,7 @@ def _records(table: Table) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": table.stem,
         "name": table.stem,
-        "description": table.about,
+        "description": table.description,
         **({"key": {"@id": _identifier(table.stem, table.key)}} if table.key is not None else {}),
         "field": [_field(table, field) for field in table.fields],
     }
@@ -226,7 +226,7 @@ def _field(table: Table, field: Field) -> dict[str, Any]:
         "@type": "cr:Field",
         "@id": _identifier(table.stem, field.name),
         "name": field.name,
-        "description": field.about,
+        "description": field.description,
         "dataType": [field.kind, "cr:Label"] if field.label else field.kind,
         "source": {"fileObject": {"@id": _identifier(table.file)}, "extract": {"column": field.name}},
     }
@@ -277,9 +277,11 @@ def of_release(
         **({"rai:dataLimitations": list(release.notes)} if release.notes else {}),
         "graphveil:privacy": properties(privacy_fields(release.guarantee)),
     }
-    about = f"{void}A graph released by {generator}: everything made from it is covered by the guarantee in usageInfo."
+    description = (
+        f"{void}A graph released by {generator}: everything made from it is covered by the guarantee in usageInfo."
+    )
     return document(
-        schema.name, about, tables, files, classes=schema.classes, credit=replace(defaults, **given), extra=extra
+        schema.name, description, tables, files, classes=schema.classes, credit=replace(defaults, **given), extra=extra
     )
 
 

@@ -49,17 +49,23 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     if not is_name(data) and folder.is_dir() and not is_stored(folder):
         declared = read_declaration(folder / DECLARATION)
     if declared is not None and not declared.release:
-        name, about, extra = declared.name or folder.resolve().name, _promise(declared.private), _private(declared)
+        name, description, extra = (
+            declared.name or folder.resolve().name,
+            _promise(declared.private),
+            _private(declared),
+        )
         present = [path for path in (find_table(folder, stem) for stem in _COLUMNS) if path is not None]
         files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
         tables = [_declared_table(path, declared) for path in present]
-        return cr.document(name, about, tables, files, classes=declared.classes, credit=credit, extra=extra)
+        return cr.document(name, description, tables, files, classes=declared.classes, credit=credit, extra=extra)
     parts = load_parts(data, root)
     if parts.release is None:
         # Only what is declared: a field needs a file, and the files of a named set are not ours.
         schema = parts.schema
-        about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
-        return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, extra=_private(schema))
+        description = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
+        return cr.document(
+            schema.name, description, [], [], classes=schema.classes, credit=credit, extra=_private(schema)
+        )
     digests = read_json(folder / RELEASE)["files"]  # checked while it was loaded
     return cr.of_release(folder, parts.schema, parts.release, digests, credit)
 

@@ -86,8 +86,8 @@ def _connect_read_only(address: str) -> sqlite3.Connection:
 
 def _authorize(action: int, _: str | None, value: str | None, *__: str | None) -> int:
     # SQLAlchemy itself reads pragmas, and ends transactions.
-    reads = action in _READ_ACTIONS or (action == sqlite3.SQLITE_PRAGMA and value is None)
-    return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
+    allowed = action in _READ_ACTIONS or (action == sqlite3.SQLITE_PRAGMA and value is None)
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 _ADDRESSES: Final = "sqlite:///FILE, postgresql://USER@HOST/DATABASE"

@@ -75,8 +75,8 @@ def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
 
 def left_out_note(names: Iterable[str]) -> tuple[str, ...]:
     """Return a note on attributes of edges that are not copied."""
-    listed = ", ".join(names)
-    return (f"left out of the edges: {listed}",) if listed else ()
+    text = ", ".join(names)
+    return (f"left out of the edges: {text}",) if text else ()
 
 
 def free_names(names: Sequence[str]) -> list[str]:

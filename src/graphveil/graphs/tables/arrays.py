@@ -269,9 +269,9 @@ def _objects(title: str, name: str, values: list[Any]) -> polars.Series:
             return polars.Series(name, plain, dtype=polars.Float64 if float in kinds else None)
         except (OverflowError, TypeError, polars.exceptions.PolarsError) as error:
             raise DataError(f"column {name!r} holds numbers that are too large", where=title) from error
-    odd = kinds - {str, int, bool}
-    if odd:
-        kind = sorted(kind.__name__ for kind in odd)[0]
+    unsupported = kinds - {str, int, bool}
+    if unsupported:
+        kind = sorted(kind.__name__ for kind in unsupported)[0]
         raise DataError(f"column {name!r} holds a {kind}", where=title, allowed="text, numbers, true or false")
     return polars.Series(name, [None if value is None else str(value) for value in plain], dtype=polars.String)
 

@@ -101,8 +101,8 @@ class Table:
         if name not in self.names:
             names = self.names
             # Quoted where a name differs from another by spaces alone.
-            listed = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
-            allowed = f"its columns are {listed}"
+            columns = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
+            allowed = f"its columns are {columns}"
             raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=separated(names))
         if isinstance(self.frame, polars.DataFrame):
             return self.frame[name][block.rows]

@@ -241,8 +241,8 @@ def _entry_indices(table: Table, ids: PeopleIds, dimension: int) -> tuple[np.nda
     features = numbers.cast(polars.Int64, strict=False)
     wrong = (features != numbers) | ~features.is_between(0, dimension - 1)
     table.refuse(wrong.fill_null(True), "{column} is {value}", "feature", f"whole numbers 0 to {dimension - 1}")
-    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + features).is_first_distinct()
-    table.refuse(twice, "feature {value} of this id appears twice", "feature", "each entry once")
+    repeated = ~(polars.Series(rows).cast(polars.Int64) * dimension + features).is_first_distinct()
+    table.refuse(repeated, "feature {value} of this id appears twice", "feature", "each entry once")
     return rows, features.to_numpy()
 
 

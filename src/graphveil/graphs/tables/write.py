@@ -69,20 +69,20 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
     folder = as_path(path)
-    with new_graph_folder(folder, own=True) as inside:
+    with new_graph_folder(folder, owner_only=True) as inside:
         write_graph(graph, inside, format=format)
     return folder
 
 
 @contextmanager
-def new_graph_folder(folder: Path, *, own: bool = False) -> Iterator[Path]:
+def new_graph_folder(folder: Path, *, owner_only: bool = False) -> Iterator[Path]:
     """Give a folder to fill, as `new_folder` does.
 
     UsedPathError: it exists; WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
-    with new_folder(folder, own=own) as inside:
+    with new_folder(folder, owner_only=owner_only) as inside:
         yield inside
 
 
@@ -124,10 +124,10 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     else:
         nodes += [polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])]
     source, target = graph.edge_index.numpy()
-    listed = slice(None) if graph.schema.directed else source < target
-    edges = {"source": ids[source[listed]], "target": ids[target[listed]]}
+    rows = slice(None) if graph.schema.directed else source < target
+    edges = {"source": ids[source[rows]], "target": ids[target[rows]]}
     if (public := graph.get("public_edges")) is not None:
-        edges["public"] = polars.Series(public.numpy()[listed])
+        edges["public"] = polars.Series(public.numpy()[rows])
     tables["edges"] = polars.DataFrame(edges)
     return {"nodes": polars.DataFrame(nodes), **tables}
 
@@ -205,7 +205,7 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
         "schema": {**schema_facts(parts.schema), "notes": parts.schema.notes},
         "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
     }
-    with new_graph_folder(folder, own=True) as inside:
+    with new_graph_folder(folder, owner_only=True) as inside:
         for name, array in arrays.items():
             array_path = inside / f"{name}.npy"
             # Written and not mapped: on a full disk a mapped file ends the process.

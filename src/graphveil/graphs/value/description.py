@@ -30,8 +30,8 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
     """
     parts = graph if isinstance(graph, GraphParts) else parts_of(graph)
     schema, n, directed = parts.schema, parts.num_nodes, parts.schema.directed
-    listed = parts.edge_index.shape[1]
-    edges = listed if directed else listed // 2
+    columns = parts.edge_index.shape[1]
+    edges = columns if directed else columns // 2
     degrees = np.bincount(parts.edge_index[0], minlength=n)
     end_counts = degrees + (degrees if not directed else np.bincount(parts.edge_index[1], minlength=n))
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
@@ -76,13 +76,13 @@ def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
     public, members = parts.public_edges, parts.private_nodes
     if public is None and members is None:
         return None
-    listed = parts.edge_index.shape[1]
-    listed_public = 0 if public is None else int(public.sum())
+    columns = parts.edge_index.shape[1]
+    public_columns = 0 if public is None else int(public.sum())
     directions = 1 if parts.schema.directed else 2
     nodes = parts.num_nodes if members is None else len(members)
     return {
-        "public_edges": listed_public // directions,
-        "private_edges": (listed - listed_public) // directions,
+        "public_edges": public_columns // directions,
+        "private_edges": (columns - public_columns) // directions,
         "private_nodes": nodes,
     }
 
@@ -94,25 +94,25 @@ def _homophily(parts: GraphParts, end_counts: np.ndarray) -> dict[str, float] | 
     Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out. `end_counts` [n] counts the edge
     ends at each node.
     """
-    listed, classes = parts.edge_index.shape[1], len(parts.schema.classes)
-    if parts.y.ndim != 1 or listed == 0:
+    columns, classes = parts.edge_index.shape[1], len(parts.schema.classes)
+    if parts.y.ndim != 1 or columns == 0:
         return None
     # The smallest type: looking up the labels of ends in no order waits for memory.
     y = parts.y.astype(np.min_scalar_type(-classes))
     some_unknown = bool((y < 0).any())
     ends = np.bincount(parts.y + 1, weights=end_counts, minlength=classes + 1)[1:].astype(np.int64)
-    same = 0
-    for block in Blocks(listed, _BLOCK):
+    matching = 0
+    for block in Blocks(columns, _BLOCK):
         left, right = y[parts.edge_index[:, block.rows]]
-        alike = left == right
+        matches = left == right
         if some_unknown:
-            alike &= left >= 0
-            alone = (left < 0) != (right < 0)
-            ends -= np.bincount(np.maximum(left, right)[alone], minlength=classes)
-        same += int(np.count_nonzero(alike))
+            matches &= left >= 0
+            one_unknown = (left < 0) != (right < 0)
+            ends -= np.bincount(np.maximum(left, right)[one_unknown], minlength=classes)
+        matching += int(np.count_nonzero(matches))
     if not ends.any():
         return None
-    edge = 2 * same / int(ends.sum())
+    edge = 2 * matching / int(ends.sum())
     shares = ends / ends.sum()
     chance = float((shares**2).sum())
     return {"edge": edge, "adjusted": (edge - chance) / (1 - chance) if chance < 1 else 0.0}

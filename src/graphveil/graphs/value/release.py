@@ -25,8 +25,8 @@ class NeighbourCounts:
     counts: Tensor  # int64 [n, c], with noise; some are negative
 
     def __post_init__(self) -> None:
-        whole = self.groups.dtype == self.counts.dtype == torch.int64
-        if not whole or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
+        are_int64 = self.groups.dtype == self.counts.dtype == torch.int64
+        if not are_int64 or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
             what = f"counts {tuple(self.counts.shape)} of {count_of(len(self.groups), 'group')}"
             raise InputError(what, where="neighbour counts")
         if not bool(((self.groups >= 0) & (self.groups < self.counts.shape[1])).all()):

@@ -102,31 +102,33 @@ def fold_split(graph: Graph, folds: int, number: int) -> Split:
     return Split(*(_mask(part, graph.num_nodes) for part in masks))
 
 
-def keeps_apart(kind: str) -> bool:
-    """Whether a kind of split, such as "80/20", has no validation nodes and cuts the edges between its two parts."""
+def has_two_parts(kind: str) -> bool:
+    """Whether a kind of split, such as "80/20", has no validation nodes; its parts are separated by
+    `separate_test_nodes`.
+    """
     return kind.count("/") == 1
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
     """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
 
-    Two percentages are those of training and test nodes, see `keeps_apart`. InputError for any other text, and for two
-    percentages that do not add up to 100.
+    Two percentages are those of training and test nodes. InputError for any other text, and for two percentages that do
+    not add up to 100.
     """
     try:
         train, val, test = (
-            float(part) / 100 for part in (text.replace("/", "/0/") if keeps_apart(text) else text).split("/")
+            float(part) / 100 for part in (text.replace("/", "/0/") if has_two_parts(text) else text).split("/")
         )
     except ValueError:
         allowed = "random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15"
         raise InputError(f"split {text!r} is not known", allowed=allowed) from None
-    if keeps_apart(text) and not math.isclose(train + test, 1):
+    if has_two_parts(text) and not math.isclose(train + test, 1):
         allowed = "training and test nodes, 100% together, such as 80/20, or three shares such as 75/10/15"
         raise InputError(f"split {text!r}: two shares make {train + test:.0%}", allowed=allowed)
     return train, val, test
 
 
-def apart(graph: Graph, split: Split) -> Graph:
+def separate_test_nodes(graph: Graph, split: Split) -> Graph:
     """Return the graph without the edges between test nodes and all other nodes: two separate graphs.
 
     Whether an edge stays depends only on its own ends and the public masks, so a guarantee for the edges of the result

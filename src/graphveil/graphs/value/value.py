@@ -163,15 +163,15 @@ def validate(graph: Graph) -> Graph:
     _check_labels(graph)
     edges = graph.get("edge_index")
     _require_edges(edges)
-    listed, n, directed = _array(edges), int(graph.num_nodes), graph.schema.directed
-    check_edges(listed, graph.x.shape[0], directed=directed)
+    edge_index, n, directed = _array(edges), int(graph.num_nodes), graph.schema.directed
+    check_edges(edge_index, graph.x.shape[0], directed=directed)
     masks = (graph.get(name) for name in MASKS)
     check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
     node_names(graph)
     public, members = graph.get("public_edges"), graph.get("private_nodes")
     if public is not None:
         public_mask = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
-        check_public_edges(public_mask, listed, n, directed=directed)
+        check_public_edges(public_mask, edge_index, n, directed=directed)
     if members is not None:
         check_private_nodes(_array(members) if isinstance(members, torch.Tensor) else np.empty(0), n)
     return graph

@@ -18,7 +18,7 @@ import numpy as np
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
-from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
+from graphveil.graphs.value.splits import MORE_LABELS, fold_split, has_two_parts, separate_test_nodes
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily, Controls
 from graphveil.methods.base.network.objectives import SEVERAL_LABELS
@@ -114,7 +114,7 @@ def run(
     methods, seconds, tuned = [], [], []
     for number in range(repeats):
         node_split = split_of(graph, split, seed + number)
-        cut = apart(graph, node_split) if keeps_apart(split) else graph
+        cut = separate_test_nodes(graph, node_split) if has_two_parts(split) else graph
         method = build_method(name, settings, len(cut.schema.classes), seed=seed + number, device=device)
         require_trainable(entry, cut)
         stage = f"{name} {number + 1}/{repeats}"

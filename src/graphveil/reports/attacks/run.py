@@ -22,7 +22,7 @@ from graphveil.files.outputs import Output, Say, locked_folder
 from graphveil.files.serial import seal
 from graphveil.files.writing import new_folder, write_bytes, writing
 from graphveil.graphs import Graph, Split, load_plain
-from graphveil.graphs.value.splits import apart, keeps_apart
+from graphveil.graphs.value.splits import has_two_parts, separate_test_nodes
 from graphveil.methods import load_method
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.baselines.network import baseline, open_reading
@@ -92,7 +92,7 @@ def attack_run(
     else:
         served = graph_of(record, data=data, root=data_root)
         split = split_of(served, kind, split_seed)
-        served = apart(served, split) if keeps_apart(kind) else served
+        served = separate_test_nodes(served, split) if has_two_parts(kind) else served
         graph = served if original is None else with_public_edges(original, served)
 
     settings = chosen_settings(record.method, record.settings)
@@ -173,7 +173,7 @@ def _or_beside(write: Callable[[], T], results: Results, folder: Path, name: str
         path = folder.absolute()
 
         def make(target: Path) -> tuple[Path, ...]:
-            with new_folder(target, own=True) as beside:
+            with new_folder(target, owner_only=True) as beside:
                 files = _write_results(results, beside, name)
             return tuple(target / file.name for file in files)
 

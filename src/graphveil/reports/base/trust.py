@@ -88,8 +88,8 @@ class Promise:
             change = "it may change" if relation == "replace" else "it may be added or removed"
             protected.append(f"{' and '.join(part.unit.text for part in parts)} ({change})")
         sentence = f"Protected: {', and '.join(protected)}; against {self.observers}."
-        whole = together(part.unit for part in self.parts)
-        return sentence if whole.is_person else f"{not_a_person(whole)} {sentence}"
+        combined = together(part.unit for part in self.parts)
+        return sentence if combined.is_person else f"{not_a_person(combined)} {sentence}"
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
@@ -146,16 +146,16 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
             why = "the same noise, for one of them"
             prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
             continue
-        whole = part
+        relationship_part = part
         assumption = part.assumption("both-ends-report")
         if assumption is not None:
             prices.append(_conversion(LIST_ENTRY.text, part.epsilon / 2, part.delta, assumption.sentence))
         if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
-            whole = replace(part, unit=RELATIONSHIP, epsilon=relationship)
+            relationship_part = replace(part, unit=RELATIONSHIP, epsilon=relationship)
             why = "both entries of an undirected edge, by the method's own accounting"
             prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
-        two = several(whole, 2)
-        plural = "relationships" if whole is not part else f"{part.unit.heading}s"
+        two = several(relationship_part, 2)
+        plural = "relationships" if relationship_part is not part else f"{part.unit.heading}s"
         prices.append(_conversion(f"two {plural} of one person at once", two.epsilon, two.delta, "group privacy"))
     return tuple(prices)
 
@@ -240,10 +240,10 @@ def comparability(
                 "compared between them."
             )
         if _counts_entries(first, second) or _counts_entries(second, first):
-            entries, whole = (left, right) if _counts_entries(first, second) else (right, left)
+            entries, edges = (left, right) if _counts_entries(first, second) else (right, left)
             sentences.append(
                 f"{letter(entries)} counts one of the two entries of an undirected edge. What its rows say of one "
-                f"relationship, both entries, may be compared with {letter(whole)}'s epsilon at the same delta."
+                f"relationship, both entries, may be compared with {letter(edges)}'s epsilon at the same delta."
             )
     return sentences
 

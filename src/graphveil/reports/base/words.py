@@ -338,12 +338,12 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
 
 def _together(units: tuple[Priced, ...]) -> str:
     """What the total is of: all data of one person, or the person's features, label and ONE connection."""
-    whole = together(unit for unit, _, _ in units)
-    if not whole.covers_connections:
+    combined = together(unit for unit, _, _ in units)
+    if not combined.covers_connections:
         return "for one person"
     # ONE in capitals, so that nobody reads the total as one for all connections of a person.
-    own = [part for part in ("features", "label") if part in whole.covers]
-    link = "directed link" if any(part.kind == "directed link" for part in whole.parts) else "relationship"
+    own = [part for part in ("features", "label") if part in combined.covers]
+    link = "directed link" if any(part.kind == "directed link" for part in combined.parts) else "relationship"
     return "for one person's " + " and ".join((*([", ".join(own)] if own else []), f"ONE {link}"))
 
 

@@ -74,10 +74,10 @@ def _release(folder: Path) -> Row:
 
     graph = load_plain(folder)
     release, lift = graph.release, read_lift(folder)
-    about = facts(release.method, release.guarantee, release.ledger, release.settings)
+    fields = facts(release.method, release.guarantee, release.ledger, release.settings)
     if lift is not None:
-        return replace(row_of(release.method, {}, [lift]), **about)
-    return Row(method=release.method, axes={}, data=graph.schema.name, **about, accuracy=None)
+        return replace(row_of(release.method, {}, [lift]), **fields)
+    return Row(method=release.method, axes={}, data=graph.schema.name, **fields, accuracy=None)
 
 
 def _curator_folder(release: Path) -> Path:
@@ -117,9 +117,9 @@ def _party(folder: Path) -> Row:
         "epsilon": privacy.epsilon,
         "epsilon_y": privacy.epsilon_y,
     }
-    about = facts(_FEDERATED, guarantee, ledger, {})
-    about["exposed"] = open_lines({**agreed, "guarantee": guarantee.to_dict()})
-    row = Row(_FEDERATED, {}, agreement.name, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
+    fields = facts(_FEDERATED, guarantee, ledger, {})
+    fields["exposed"] = open_lines({**agreed, "guarantee": guarantee.to_dict()})
+    row = Row(_FEDERATED, {}, agreement.name, **fields, accuracy=accuracy, seconds=outcome.get("seconds"))
     if accuracy is None or alone is None:
         return row
     lift = difference(accuracy, alone)

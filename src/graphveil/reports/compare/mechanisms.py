@@ -133,9 +133,9 @@ def _marks(
     axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement], value_of: _Figure
 ) -> None:
     for index, epsilon in enumerate(epsilons):
-        marked = [result for result in results if result.epsilon == epsilon]
-        heights = [names.index(result.mechanism) + _offset(index, len(epsilons)) for result in marked]
-        axes.plot([value_of(result) for result in marked], heights, **_style(index, len(epsilons)))
+        at_epsilon = [result for result in results if result.epsilon == epsilon]
+        heights = [names.index(result.mechanism) + _offset(index, len(epsilons)) for result in at_epsilon]
+        axes.plot([value_of(result) for result in at_epsilon], heights, **_style(index, len(epsilons)))
 
 
 def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement]) -> None:

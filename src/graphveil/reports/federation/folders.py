@@ -95,7 +95,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     split = published_split(graph) or random_split(graph, seed)
     generator = torch.Generator().manual_seed(seed)
     summary: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
-    with new_folder(path, own=True) as folder:
+    with new_folder(path, owner_only=True) as folder:
         parts = vertical_partition(graph, shares, seed=seed)
         columns = feature_parts(graph.schema, shares, np.random.default_rng(seed))
         for number, ((x, edge_index), features) in enumerate(zip(parts, columns, strict=True), start=1):

@@ -62,7 +62,7 @@ def write_outcome(
     except WriteError as error:
 
         def make(path: Path) -> dict[str, Any]:
-            with new_folder(path, own=True) as beside:
+            with new_folder(path, owner_only=True) as beside:
                 return _write_outcome(beside, path, *run)
 
         with ExitStack() as stack:

@@ -102,8 +102,8 @@ def rewrite_card(folder: Path) -> dict[str, str | None]:
 
     released = load_plain(folder)
     cards.write_card(release_card(released, folder, lift=read_lift(folder)), folder)
-    about = {"method": released.release.method, "data": released.schema.name, "void": released.release.guarantee.void}
-    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
+    facts = {"method": released.release.method, "data": released.schema.name, "void": released.release.guarantee.void}
+    return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **facts}
 
 
 def _lift(lift: RunRecord | None, folder: Path) -> Section:

@@ -114,7 +114,7 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
     digests = {digest_key(key): hashlib.sha256(file.read_bytes()).hexdigest() for key, file in files.items()}
     record = RunRecord.from_result(result, options={**options, **digests}).in_folder(str(path))
     # Closed from the start: what was measured on true labels is never readable by others, not even for a moment.
-    with new_folder(path, own=True) as folder:
+    with new_folder(path, owner_only=True) as folder:
         (folder / parts.PUBLIC).mkdir()
         rows = [{"repeat": repeat, **row} for repeat, epochs in enumerate(record.history, start=1) for row in epochs]
         fixed = {parts.CONFIG: config_toml(record), parts.METRICS: "".join(to_json(row) + "\n" for row in rows)}
@@ -210,7 +210,7 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
 
 
 def _save_alone(model: Estimator, path: Path) -> None:
-    with new_folder(path, own=True) as folder:
+    with new_folder(path, owner_only=True) as folder:
         model.save(folder)
 
 
