@@ -171,6 +171,10 @@ class DeclarationFile:
 def declare(draft: Draft, answers: Answers) -> DeclarationFile:
     """Return the declaration of a folder.
 
+    Args:
+        draft: of the folder.
+        answers: of its owner.
+
     Raises:
         InputError: questions are open, which it lists, or an answer names no column.
         DataError: an answer contradicts another, or cannot be part of a declaration.

@@ -68,7 +68,11 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return the content of a gzip file; DataError where it is damaged or unpacks to more than `largest` bytes."""
+    """Return the content of a gzip file; DataError where it is damaged or unpacks to too much.
+
+    Args:
+        largest: the most bytes that it may unpack to.
+    """
     require_file(path, packed=True)
     try:
         with gzip.open(path) as file:

@@ -228,7 +228,11 @@ _NOT_NUMERIC: Final = "declare by columns what it may hold, name it as label, or
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both exist."""
+    """Return the csv or parquet file of a table in a folder, or None; DataError where both exist.
+
+    Args:
+        stem: the name of the file without its ending.
+    """
     present = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     # Refused: only their owner knows which of the two is current.
     if len(present) > 1:
@@ -237,7 +241,11 @@ def find_table(folder: Path, stem: str) -> Path | None:
 
 
 def require_table(folder: Path, stem: str) -> Path:
-    """As `find_table`; DataError where neither file exists."""
+    """As `find_table`; DataError where neither file exists.
+
+    Args:
+        folder, stem: as there.
+    """
     path = find_table(folder, stem)
     if path is None:
         raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))

@@ -111,7 +111,11 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 
 
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
-    """Refuse masks of one split that are not bool [n], or share a node."""
+    """Refuse masks that are not bool [n], or share a node.
+
+    Args:
+        masks: of one split.
+    """
     present = list(masks)
     for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
@@ -140,7 +144,11 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 
 
 def check_private_nodes(members: np.ndarray, nodes: int) -> None:
-    """Refuse private nodes `members` that are not ascending node numbers, int64 [k]."""
+    """Refuse private nodes that are not ascending node numbers.
+
+    Args:
+        members: int64 [k].
+    """
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
     fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)
