@@ -97,5 +97,5 @@ def test_a_refusal_is_not_remembered_and_a_full_disk_is_no_error(
 
 def test_only_plans_read_it() -> None:
     room = Path(cached_noise.__code__.co_filename).parents[2]
-    users = [file.name for file in room.rglob("*.py") if "remembered(" in file.read_text()]
+    users = [file.name for file in room.rglob("*.py") if "cached_noise(" in file.read_text()]
     assert users == ["plan.py"], "a training searches its noise itself"

@@ -1,8 +1,8 @@
-"""Controls, rivals and notes of graphs that were released: did the made edges buy anything?
+"""Controls, rivals and notes of released graphs: do the synthetic edges give any lift?
 
-    public-edges       the same network on the public edges alone: the private ones left out
-    random-edges       as many edges as were made, drawn evenly from the same protected pairs
-    public-part        what public edges, features and labels say alone, where the network is pooled with it
+    public-edges       the same network on the public edges alone
+    random-edges       as many uniform random pairs of the same protected set in place of the synthetic edges
+    public-part        public edges, features and labels alone, if the network is pooled with them
     no-edges, random-features, label-propagation, public-only    as for every method, on what was released
     ceiling            the same backbone on the raw graph with all true edges (not for a folder: the truth is not there)
 
@@ -28,41 +28,43 @@ from graphveil.methods.base.people.released import LocalReports, Topology, topol
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
-from graphveil.methods.release.edges import joined, warning_of
+from graphveil.methods.release.edges import joined_edges, warning_of
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor, torch
 
-#: Rivals where edges are protected; chains are left out, which take long and promise less.
+#: Rivals where edges are protected; without chains, which take long and promise less.
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
 def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Controls:
-    """Return what a method trained on a released graph has for controls beside those of every method."""
+    """Return the controls of a method on a released graph beside those of every method."""
     origin: Release | None = getattr(graph, "release", None)
-    released = method.released
-    if origin is None or released is None:
+    reports = method.released
+    if origin is None or reports is None:
         return {}
     controls: dict[str, Control] = {}
-    if method.trains_network and released.labels.dim() == 2:
-        # Those that other methods have, for several labels a node.
+    if method.trains_network and reports.labels.dim() == 2:
+        # `controls_of` has none for several labels a node.
         topology, settings = topology_of(graph), method.settings
-        noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
-        strangers = replace(released, features=noise)
+        noise = random_features(reports.labels.shape[0], reports.schema.dimension, settings.seed)
+        random_reports = replace(reports, features=noise)
         hops = max(settings.steps_x, CONTROL_HOPS)
-        controls["random-features"] = lambda: _again(method, strangers, topology, graph, split, steps_x=hops)
-        controls["no-edges"] = lambda: _again(method, released, topology, graph, split, steps_x=0, model="mlp")
+        controls["random-features"] = lambda: _hits_of_refit(
+            method, random_reports, topology, graph, split, steps_x=hops
+        )
+        controls["no-edges"] = lambda: _hits_of_refit(method, reports, topology, graph, split, steps_x=0, model="mlp")
     if not origin.edges:
         return controls
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
     random = Topology(random_in_place(graph, method.seed), int(graph.num_nodes))
-    controls["public-edges"] = lambda: _again(method, released, public, graph, split)
-    controls["random-edges"] = lambda: _again(method, released, random, graph, split)
-    if released.labels.dim() == 1:
-        # In place of the one for any graph, which would spread labels over made edges as well.
-        controls["public-only"] = lambda: _public_only(released, public, graph, split)
+    controls["public-edges"] = lambda: _hits_of_refit(method, reports, public, graph, split)
+    controls["random-edges"] = lambda: _hits_of_refit(method, reports, random, graph, split)
+    if reports.labels.dim() == 1:
+        # In place of the control for any graph, which would spread labels over synthetic edges as well.
+        controls["public-only"] = lambda: _public_only(reports, public, graph, split)
     return controls
 
 
@@ -76,7 +78,7 @@ def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Control
 
 
 def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
-    """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
+    """Return other mechanisms for the private edges at the same prices, each with a release of its own."""
     privacy = method.privacy
     if "edges" not in privacy.protected:
         return {}
@@ -95,12 +97,12 @@ def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomnes
 
 
 def rival_name(edges: str) -> str:
-    """Return what a way to make edges is called where it stands alone."""
+    """Return the method of a mechanism for edges."""
     return "edge-rr" if edges == "public-tree" else edges
 
 
 def release_rivals_left_out(method: Publisher, graph: Graph) -> Mapping[str, str]:
-    """Return the rivals whose release would be too large, and what their mechanism says of its size."""
+    """Return the rivals whose release would be too large, with the warning of their mechanism."""
     if "edges" not in method.privacy.protected:
         return {}
     domain = domain_of(graph)
@@ -114,7 +116,7 @@ def release_rivals_left_out(method: Publisher, graph: Graph) -> Mapping[str, str
 
 
 def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
-    """Return what to mind when reading a run on a graph that was published; nothing on any other."""
+    """Return what readers of a run on a released graph must know; nothing on other graphs."""
     origin = getattr(graph, "release", None)
     if origin is None:
         return ()
@@ -130,7 +132,7 @@ def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
 
 
 def noisy_label_notes(origin: Release) -> tuple[str, ...]:
-    """Return what an accuracy on a folder's labels means where they went through randomized response."""
+    """Return the meaning of an accuracy on a folder's labels if these are randomized."""
     if origin.keep == 1:
         return ()
     return (
@@ -139,13 +141,13 @@ def noisy_label_notes(origin: Release) -> tuple[str, ...]:
     )
 
 
-def _again(
-    method: LocalMethod, released: LocalReports, topology: Topology, graph: Graph, split: Split, **other: int | str
+def _hits_of_refit(
+    method: LocalMethod, reports: LocalReports, topology: Topology, graph: Graph, split: Split, **settings: int | str
 ) -> np.ndarray:
-    """Return the hits of the same method on the same release with other edges, or `other` settings of its network."""
+    """Return the hits of the same method, trained on these reports and edges with these settings of its network."""
     privacy = method.privacy
     if method.trains_network:
-        network = {**asdict(method.settings), **other}
+        network = {**asdict(method.settings), **settings}
         budgets: dict[str, Any] = {
             "epsilon_x": privacy.epsilon_x,
             "mechanism": privacy.mechanism,
@@ -153,15 +155,15 @@ def _again(
             "sampled": privacy.sampled,
             "pooling": method.pooling,
         }
-        copied: LPGNN | LabelPropagation = LPGNN(epsilon_y=privacy.epsilon_y, **budgets, **network)
+        refit: LPGNN | LabelPropagation = LPGNN(epsilon_y=privacy.epsilon_y, **budgets, **network)
     else:
-        copied = LabelPropagation(epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device)
-    return hits(copied.fit_reports(released, topology).probabilities(), graph, split)
+        refit = LabelPropagation(epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device)
+    return hits(refit.fit_reports(reports, topology).probabilities(), graph, split)
 
 
-def _public_only(released: LocalReports, public: Topology, graph: Graph, split: Split) -> np.ndarray:
-    """Return what public labels say, spread over public edges; an even guess where labels were randomized."""
-    labels = labels_of(released)
+def _public_only(reports: LocalReports, public: Topology, graph: Graph, split: Split) -> np.ndarray:
+    """Return the hits of public labels, spread over public edges; of a uniform guess if labels are randomized."""
+    labels = labels_of(reports)
     if labels.channel.keep < 1:
         return np.full(int(split.test.sum()), 1.0 / labels.channel.classes)
     spread, _ = propagate_labels(public.propagation(), labels.values, labels.train, labels.val, labels.channel)
@@ -169,18 +171,18 @@ def _public_only(released: LocalReports, public: Topology, graph: Graph, split: 
 
 
 def random_in_place(graph: Graph, seed: int) -> Tensor:
-    """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
+    """Return the public edges and as many random protected pairs as there are synthetic edges, [2, E]."""
     domain: PairDomain = domain_of(graph)
     count = int((~graph.public_edges).sum()) // 2
-    # As many as were made: a release of more edges would otherwise win by number alone.
+    # The same number: a release of more edges would otherwise win by number alone.
     ranks = np.random.default_rng([seed, 0xED6E]).choice(domain.size, size=count, replace=False)
-    edge_index, _ = joined(domain, domain.unrank(torch.from_numpy(ranks.astype(np.int64))))
+    edge_index, _ = joined_edges(domain, domain.unrank(torch.from_numpy(ranks.astype(np.int64))))
     return edge_index
 
 
 def _with_truth(released: Graph, graph: Graph) -> Graph:
     """Return a released graph with the true labels, to measure a simulation on."""
-    # A shallow copy: the true labels must not get into the graph that will be published.
+    # A copy: the true labels must not enter the graph that will be published.
     measured = copy.copy(released)
     measured.y = graph.y
     return measured

@@ -1,15 +1,15 @@
-"""Made edges in place of private ones: every method draws pairs of the same protected set, which public facts define.
+"""Synthetic edges in place of private ones: every method draws pairs of the same protected set, which is public.
 
-    public-tree   a tree over the nodes from public edges alone; noisy counts of the blocks it cuts the pairs into; each
+    public-tree   a tree over the nodes from public edges alone; noisy counts of the blocks of pairs that it forms; each
                   block's edges drawn anew                                                               (ours)
     mcmc          the same, but the tree is drawn with the help of private edges                         (EdgeRR)
     priv-hrg      the same, without any help of public edges                                             (privHRG)
     edge-rand     randomized response on every pair
-    lap-graph     noise on every pair, the largest kept, as many as there are edges, with noise
+    lap-graph     noise on every pair; the largest become edges, as many as a noisy count of the true ones
 
 `class-counts` makes no edges: it counts everybody's private neighbours by public class, with noise.
 
-The paper's tree is fitted on private edges by a Markov chain: its guarantee is asymptotic and says so.  `public-tree`
+The paper's tree is fitted on private edges by a Markov chain: its guarantee is stated as asymptotic.  `public-tree`
 spends the whole budget on counts and needs no such assumption.
 """
 
@@ -42,11 +42,11 @@ STEPS_A_NODE = 100
 
 @dataclass(frozen=True)
 class Chains:
-    """How a tree is drawn; public, and without effect on what it costs.
+    """The Markov chains that draw a tree; public, and without effect on its price.
 
     Attributes:
         steps: of each chain; None: STEPS_A_NODE for each node. Fixed beforehand: no trace may shorten a chain.
-        chains: one draws the tree, the others see public edges alone and are there for diagnosis.
+        chains: one draws the tree, the others read public edges alone, for diagnosis.
     """
 
     steps: int | None = None
@@ -57,8 +57,8 @@ class Chains:
 
 
 @dataclass(frozen=True)
-class MadeEdges:
-    """Made private edges, pairs [2, S] with u < v, and what may be published about how they came about."""
+class SyntheticEdges:
+    """Synthetic edges, pairs [2, S] with u < v, and facts about their making that may be published."""
 
     pairs: Tensor
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -74,45 +74,44 @@ def make_edges(
     features: Any = None,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
-) -> MadeEdges:
-    """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
+) -> SyntheticEdges:
+    """Return synthetic edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
 
     Args:
-        features: [n, d] numpy or CSR, features that are PUBLIC, which place nodes without public edges; None: none are.
+        features: [n, d] numpy or CSR, PUBLIC features, which place nodes without public edges in the tree; or None.
         engine: where blocks of pairs are worked on (edge-rand, lap-graph); the result does not depend on it.
     """
-    # What each step may cost is settled before the first private edge is touched.
+    # The price of each step is fixed before the first private edge is read.
     budgets = privacy.edge_budgets()
-    # Nothing can be private where no pair may be: then nothing is read and nothing drawn. Counts stand for edges.
+    # Without protected pairs nothing is read and nothing drawn; class-counts publishes no edges.
     if domain.size == 0 or privacy.edges == CLASS_COUNTS:
-        return MadeEdges(torch.zeros(2, 0, dtype=torch.int64))
+        return SyntheticEdges(torch.zeros(2, 0, dtype=torch.int64))
     if privacy.edges == "edge-rand":
         flipped = EdgeRand(epsilon=budgets["edges"], domain=domain)
-        return MadeEdges(flipped.randomize(private, randomness=randomness, engine=engine))
+        return SyntheticEdges(flipped.randomize(private, randomness=randomness, engine=engine))
     if privacy.edges == "lap-graph":
         lap_graph = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
-        return MadeEdges(lap_graph.randomize(private, randomness=randomness, engine=engine))
+        return SyntheticEdges(lap_graph.randomize(private, randomness=randomness, engine=engine))
     from graphveil.hierarchy.community_tree import public_tree
     from graphveil.hierarchy.sampling import sample_edges
 
     facts: dict[str, Any] = {}
     tree, public = None, _public_pairs(domain)
-    # Over public edges and features; a chain may have none to begin with.
+    # From public edges and features; a chain may start without a tree.
     if privacy.edges != "priv-hrg" and (privacy.edges != "mcmc" or public.size):
         tree = public_tree(domain.nodes, public, features=features)
     if tree is None or privacy.edges in CHAINS:
-        tree, facts = _walked(privacy, domain, private, chains, tree, randomness, progress)
-    # Where private edges helped to draw the tree, blocks and densities follow the paper's own rules, to compare with
-    # it.
+        tree, facts = _chain_tree(privacy, domain, private, chains, tree, randomness, progress)
+    # If private edges helped to draw the tree, blocks and densities follow the paper's own rules, for comparison.
     informed = privacy.edges not in CHAINS
     noisy = noisy_blocks(tree, domain, private.numpy(), budgets["block counts"], randomness, informed=informed)
-    rng = np.random.default_rng(randomness.uint64(4))  # what is drawn from published densities protects nothing
+    rng = np.random.default_rng(randomness.uint64(4))  # densities are published: sampling from them protects nothing
     pairs = torch.from_numpy(sample_edges(noisy.blocks, noisy.density, rng))
-    return MadeEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
+    return SyntheticEdges(pairs, {**facts, "blocks": len(noisy.blocks)})
 
 
-def joined(domain: PairDomain, synthetic: Tensor) -> tuple[Tensor, Tensor]:
-    """Return public edges and made pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
+def joined_edges(domain: PairDomain, synthetic: Tensor) -> tuple[Tensor, Tensor]:
+    """Return public edges and synthetic pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
     public_pairs = domain.public if domain.public is not None else synthetic[:, :0]
     pairs = torch.cat([public_pairs, synthetic], dim=1)
     public = torch.arange(pairs.shape[1]) < public_pairs.shape[1]
@@ -135,7 +134,7 @@ def count_neighbours(
     """Return noisy counts of everybody's private neighbours by group, at the price of `privacy.edge_budgets`.
 
     Args:
-        private, groups, classes: [2, m], u < v, the private edges; int64 [n], PUBLIC; how many there are.
+        private, groups, classes: [2, m], u < v, the private edges; int64 [n], PUBLIC; the number of classes.
     """
     epsilon = privacy.edge_budgets()["class counts"]
     mechanism = ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=classes)
@@ -143,13 +142,13 @@ def count_neighbours(
 
 
 def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:
-    """Return what a mechanism warns of before it runs, or None; no private edge is looked at."""
+    """Return the warning of a mechanism before it runs, or None; no private edge is read."""
     if privacy.edges == "edge-rand" and "edges" in privacy.protected:
         return EdgeRand(epsilon=privacy.epsilon_a, domain=domain).warning
     return None
 
 
-def _walked(
+def _chain_tree(
     privacy: ReleasePrivacy,
     domain: PairDomain,
     private: Tensor,
@@ -158,7 +157,7 @@ def _walked(
     randomness: Randomness,
     progress: ProgressCallback | None,
 ) -> tuple[Dendrogram, dict[str, Any]]:
-    """Return a tree drawn by a Markov chain with the help of private edges, and what may be said of it."""
+    """Return a tree drawn by a Markov chain with the help of private edges, and facts that may be published."""
     from graphveil.hierarchy.markov import fit_markov
 
     public = _public_pairs(domain)
@@ -167,8 +166,8 @@ def _walked(
     fitted = fit_markov(
         domain.nodes,
         None if domain.members is None else domain.ids,
-        # One joint law for public and private edges: alternating moves for each, as printed, has no proof and breaks
-        # its epsilon.
+        # One joint law for public and private edges: the alternating moves of the paper have no proof and exceed its
+        # epsilon.
         public if privacy.edges == "mcmc" else public[:, :0],
         private.numpy(),
         epsilon=privacy.edge_budgets()["tree"],
@@ -190,7 +189,7 @@ def noisy_blocks(
     """Return the blocks of a tree with noisy counts of the private edges [2, m], at the price `epsilon`.
 
     Args:
-        informed: whether public edges say which subtrees are one block and what counts to expect, or the paper's rules.
+        informed: whether public edges determine the blocks and the expected counts, instead of the paper's rules.
     """
     from graphveil.hierarchy.counts import pair_tree
     from graphveil.hierarchy.noisy_blocks import (
@@ -203,10 +202,10 @@ def noisy_blocks(
     )
 
     public, members = _public_pairs(domain), None if domain.members is None else domain.ids
-    divided = pair_tree(tree, members=members, public=public)
-    # Both look at public edges, sizes and epsilon alone: the shape of the answer tells nothing of private edges.
-    collapse = collapse_by_support if informed and divided.public.size else collapse_by_scale
-    blocks = choose_blocks(divided, collapse(divided, epsilon))
+    pairs = pair_tree(tree, members=members, public=public)
+    # Both read public edges, sizes and epsilon alone: the shape of the result reveals nothing of private edges.
+    collapse = collapse_by_support if informed and pairs.public.size else collapse_by_scale
+    blocks = choose_blocks(pairs, collapse(pairs, epsilon))
     noise = NoisyCounts(epsilon=epsilon)
     return release_counts(
         blocks,

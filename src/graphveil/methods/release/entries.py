@@ -17,16 +17,16 @@ from graphveil.methods.base.method import RELEASE, Forced, Method, Option, Repla
 from graphveil.methods.base.settings import NOISY_HOPS, network_options
 
 RELEASE_FEATURES = feature_names(releases=True)
-#: How the private part of the edges is made anew.
+#: The mechanisms for private edges.
 EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
-#: Those that draw a tree with the help of private edges.
+#: Those that draw a tree with the help of private edges, by Markov chains.
 CHAINS = ("mcmc", "priv-hrg")
 #: Those that draw a tree at all.
 TREES = ("public-tree", *CHAINS)
-#: What is published in the place of private edges where no edges are made: counts of neighbours by class.
+#: The method that publishes counts of neighbours by class in place of private edges.
 CLASS_COUNTS = "class-counts"
 
-#: Settings of publishing, in the order in which they are listed.
+#: Settings of publishing, in the order of lists.
 OPTIONS: Mapping[str, Option] = {
     "epsilon_x": Option(1.0, float, "epsilon of one node's features; inf: published as they are"),
     "epsilon_a": Option(1.0, float, "epsilon of one private undirected edge; inf: published as they are"),
@@ -45,13 +45,13 @@ OPTIONS: Mapping[str, Option] = {
     "chains": Option(3, int, "Markov chains; all but one see public edges alone (edges=mcmc)"),
     "count_share": Option(0.01, float, "part of epsilon_a for the number of edges (edges=lap-graph)"),
 }
-#: The ways of edge-rr: all others have a name of their own.
+#: The mechanisms of edge-rr: all others have a method of their own.
 _TREES: Mapping[str, Option] = {
     "edges": Option(
         "public-tree", str, "how private edges are made anew: public-tree, mcmc", within=("public-tree", "mcmc")
     )
 }
-#: Of training on what was published; nothing published depends on it.
+#: Settings of training on a release, on which nothing published depends.
 WEIGHTS: Mapping[str, Option] = {
     "weights": Option(
         "none",
@@ -73,12 +73,12 @@ _OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share
 
 
 def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
-    """Refuse settings that the chosen mechanisms would not look at, naming one and what it belongs to.
+    """Refuse settings without effect on the chosen mechanisms, naming one and where it applies.
 
     Args:
-        given, fixed: the settings that somebody chose, without defaults; those that the method fixes.
+        given, fixed: settings without defaults; those that the method fixes.
     """
-    # What the method fixes comes last: a setting that it overrules is idle, whatever was given.
+    # The fixed settings come last: a setting that they overrule has no effect.
     chosen = {key: option.default for key, option in OPTIONS.items()} | dict(given) | dict(fixed)
     for unit, epsilon, settings in (("features", "epsilon_x", _OF_FEATURES), ("edges", "epsilon_a", _OF_EDGES)):
         idle = [key for key in settings[1:] if key in given]
@@ -100,7 +100,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
 
 
 def refuse_other_trees(given: Mapping[str, Any]) -> None:
-    """Refuse ways to make edges that have a name of their own, and idle settings."""
+    """Refuse mechanisms that have a method of their own, and settings without effect."""
     refuse_idle(given, fixed={"epsilon_x": math.inf})
     if given.get("edges", _TREES["edges"].default) not in (_TREES["edges"].within or ()):
         raise InputError(f"edges is {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
@@ -157,7 +157,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
         (
             Forced("bins", "features", "feature-rr"),
             Forced("scores", "features", "feature-rr"),
-            # Not edges=mcmc for steps or chains: a guarantee that is asymptotic is asked for by name.
+            # Not edges=mcmc for steps or chains: an asymptotic guarantee must be chosen explicitly.
             Forced("count_share", "edges", "lap-graph"),
         ),
     ),
@@ -209,7 +209,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
 
 
 def require_epsilons(method: Method, given: Mapping[str, Any]) -> None:
-    """Refuse to publish at an epsilon that nobody chose, naming it: what is out cannot be taken back."""
+    """Refuse to publish at a default epsilon, naming it: a release cannot be taken back."""
     meaning = {"epsilon_x": "one node's features", "epsilon_a": "one private edge"}
     for key, unit in meaning.items():
         if key in method.options and given.get(key) is None:

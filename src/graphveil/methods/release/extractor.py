@@ -1,8 +1,8 @@
 """From a user's raw input to an embedding: a public feature extractor with a declared range, applied row by row.
 
-It is pretrained, or trained on public data: guarantees lean on that (`extractor-public`), as no program can check it.
-That it runs on each row by itself is tried out, so that one user's embedding says nothing about another; what leaves
-the declared range is clipped to it.
+It is pretrained, or trained on public data: guarantees assume that (`extractor-public`), as no program can check it.  A
+test checks that it runs on each row by itself, so that one user's embedding reveals nothing about another; values
+outside the declared range are clipped.
 """
 
 from __future__ import annotations
@@ -68,16 +68,17 @@ class Extractor:
                     where="feature extractor",
                     allowed=f"[{len(rows)}, {self.dimension}]",
                 )
-            # A row by itself against the same row among others: cheap, and what a batch norm left in training mode
-            # fails. At both ends: less its first row, say, the first looks as it does by itself, and no other does.
+            # A row by itself against the same row among others: a cheap check that a batch norm in training mode fails.
+            # Of both ends: a map that subtracts the first row, say, passes at the first and fails at the last.
             ends = [(rows[:1], embeddings[:1]), (rows[-1:], embeddings[-1:])] if len(rows) else []
-            if not all(torch.allclose(self._rows(row), own, rtol=_CLOSE, atol=_CLOSE) for row, own in ends):
+            if not all(torch.allclose(self._rows(row), embedding, rtol=_CLOSE, atol=_CLOSE) for row, embedding in ends):
                 raise InputError(
                     "the embedding of a row changes with the other rows",
                     where="feature extractor",
                     remedy="leave out batch statistics: every user's embedding must come from that user's row alone",
                 )
-        # A declared range that a value leaves would break the mechanism's bound: it is clipped, never widened to fit.
+        # A value outside the declared range would break the mechanism's bound: it is clipped, and the range never
+        # widened.
         return embeddings.clamp(self.low, self.high)
 
     def _rows(self, rows: Tensor) -> Tensor:
@@ -86,14 +87,14 @@ class Extractor:
 
 
 def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
-    """Return rows [m, r] with the sensitive `columns` replaced by `fill`: what z^ is made of (eq. 5)."""
+    """Return rows [m, r] with the sensitive `columns` replaced by `fill`: the input of z^ (eq. 5)."""
     masked = rows.clone() if rows.layout == torch.strided else rows.to_dense()
     masked[:, columns] = fill
     return masked
 
 
 def embedded(graph: Graph, extractor: Extractor) -> Graph:
-    """Return the graph with each user's embedding in place of the raw features; labels and edges as they are."""
+    """Return the graph with each user's embedding in place of the raw features, and the same labels and edges."""
     rows = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     numbers = FeatureNumbers(extractor.dimension, extractor.low, extractor.high, f"{EXTRACTED}{extractor.source}")
     schema: GraphSchema = graph.schema.derived(numbers=numbers)

@@ -46,19 +46,19 @@ TRAININGS = 6
 E_contra = TypeVar("E_contra", bound=Publisher, contravariant=True)
 
 
-def promised(graph: Graph | GraphParts, privacy: ReleasePrivacy, domain: PairDomain | None) -> Guarantee:
-    """Return what a release protects; of a graph that is one already, what it has promised."""
+def release_guarantee(graph: Graph | GraphParts, privacy: ReleasePrivacy, domain: PairDomain | None) -> Guarantee:
+    """Return what a release of a graph would protect; of a graph that is a release, what it protects."""
     origin = getattr(graph, "release", None)
     return privacy.guarantee(graph.schema, domain) if origin is None else origin.guarantee
 
 
 class PublishingFamily(Family[E_contra, PublishedGraph]):
-    """What methods have in common whose curator publishes a graph, see `base.family.Family`."""
+    """What methods that publish a graph share, see `base.family.Family`."""
 
     serves_releases = True
 
     def rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
-        # What was published has its price already: a rival would need the truth, and pay once more.
+        # A release is paid for: a rival would need the truth, and pay once more.
         if graph.get("release") is not None:
             return {}
         return self.fresh_rivals(estimator, graph, split, randomness=randomness)
@@ -66,14 +66,14 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
     def notes(
         self, estimator: E_contra, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        """Return what the release says of itself, what was used of it, and which rivals are missing."""
+        """Return the notes of the release, what was used of it, and which rivals are missing."""
         if estimator.published is None:
             return ()
-        made_here = graph.get("release") is None
-        missing = release_rivals_left_out(estimator, graph) if controlled and made_here else {}
+        has_truth = graph.get("release") is None
+        missing = release_rivals_left_out(estimator, graph) if controlled and has_truth else {}
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        measured = () if made_here else noisy_label_notes(graph.release)
-        return (*estimator.published.release.notes, *self.used(estimator), *measured, *left_out)
+        label_notes = () if has_truth else noisy_label_notes(graph.release)
+        return (*estimator.published.release.notes, *self.used(estimator), *label_notes, *left_out)
 
     def repeats_note(self, estimator: E_contra, repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
@@ -84,7 +84,7 @@ class PublishingFamily(Family[E_contra, PublishedGraph]):
 
     @abstractmethod
     def fresh_rivals(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Controls:
-        """Return other ways to publish a graph that was not published yet, at the same price."""
+        """Return other ways to publish a graph that is no release, at the same price."""
 
     @abstractmethod
     def used(self, estimator: E_contra) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
     """See `base.family.Family`."""
 
     def plan(self, name: str, estimator: HeteroRR, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
-        """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
+        """Return the plan of a release and a network on it, which reads public edges alone."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
         false_edges = figures.false_edges or 0
@@ -104,13 +104,13 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
         cost = network_cost(p, graph, estimator.network.settings, public, noisy=noisy)
         seconds, memory = cost if estimator.pooling == "none" else (TRAININGS * cost[0], cost[1])
         if estimator.pooling != "none" and noisy:
-            more = pool_cost(p, len(schema.classes))
-            seconds, memory = seconds + more[0], max(memory, more[1])
+            pool_seconds, pool_memory = pool_cost(p, len(schema.classes))
+            seconds, memory = seconds + pool_seconds, max(memory, pool_memory)
         return Plan(
             method=name,
             data=schema.name,
             settings=settled,
-            guarantee=promised(graph, privacy, domain_of(graph) if figures.protected_pairs else None),
+            guarantee=release_guarantee(graph, privacy, domain_of(graph) if figures.protected_pairs else None),
             epsilon={"features": privacy.epsilon_x, "labels": privacy.epsilon_y, "one private edge": privacy.epsilon_a},
             seconds=seconds + figures.seconds,
             memory_mb=memory + (false_edges + nodes * ASSUMED_DEGREE) * 100 / 1e6,
@@ -133,7 +133,7 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
     def used(self, estimator: HeteroRR) -> tuple[str, ...]:
-        return () if estimator.reading is None else (estimator.reading.words,)
+        return () if estimator.reading is None else (estimator.reading.sentence,)
 
 
 RELEASES = ReleaseFamily()
@@ -141,21 +141,21 @@ RELEASES = ReleaseFamily()
 
 #: A network, three experts and two regressions without counts, as many again with them (measured, rough).
 COUNT_TRAININGS = 4
-#: At this epsilon of an edge a count is the true one but once in a million.
+#: The epsilon of an edge at which a count is wrong once in a million times.
 HARDLY_ANY_NOISE = 30.0
 
 
 class CountsFamily(PublishingFamily[ClassCounts]):
-    """Published counts: what they are held against, and what they cost, see `base.family.Family`.
+    """Published counts: their controls, rivals and cost, see `base.family.Family`.
 
     public-edges   the same readings of public edges, features and labels, without the counts
     no-edges       the same of features and labels alone
-    ceiling        the same method, with counts behind no noise to speak of
-    rivals         made edges in place of private ones, at the same price, each with a release and a network of its own
+    ceiling        the same method, with hardly any noise in its counts
+    rivals         synthetic edges in place of private ones, at the same price, each with a release of its own
     """
 
     def plan(self, name: str, estimator: ClassCounts, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
-        """Return the plan; of the edges only public ones are looked at."""
+        """Return the plan, which reads public edges alone."""
         schema, privacy, nodes = require_one_label(graph), estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
         p = assumed_propagation(nodes, 2 * figures.public_edges)
@@ -166,7 +166,7 @@ class CountsFamily(PublishingFamily[ClassCounts]):
             method=name,
             data=schema.name,
             settings=settled,
-            guarantee=promised(graph, privacy, domain_of(graph)),
+            guarantee=release_guarantee(graph, privacy, domain_of(graph)),
             epsilon={"one private edge": privacy.epsilon_a},
             seconds=COUNT_TRAININGS * seconds + figures.seconds,
             memory_mb=memory,

@@ -1,15 +1,15 @@
-"""HeteroRR: a curator publishes one private graph, and whoever likes trains on it.
+"""HeteroRR: a curator publishes one private graph, on which anybody may train.
 
     release   features, labels and private edges each through their mechanism, public edges as they are; paid once
     fit       release, then a plain network on what was released: post-processing
 
-What is released is a graph like any other, with its `release`: the guarantee, the ledger and what the numbers mean.
+The result is a graph like any other, with its `release`: the guarantee, the ledger and the meaning of its numbers.
 `graphs.write_release` writes it as a folder; loaded again it is the same graph.
 
 Source: Tran, Lai, Phan et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",
-IEEE BigData 2022.  Corrected: the private nodes are declared, never read off private edges; scores of features come
-from public data or are paid for; the default tree is fitted on public edges alone, so that the guarantee needs no
-Markov chain to have converged (`edges` = "mcmc" is the paper's, with one joint law for public and private edges).
+IEEE BigData 2022.  Corrected: the private nodes are declared, never derived from private edges; scores of features
+come from public data or are paid for; the default tree is fitted on public edges alone, so that the guarantee needs no
+converged Markov chain (`edges` = "mcmc" is the paper's, with one joint law for public and private edges).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from graphveil.methods.release.entries import CLASS_COUNTS, RELEASE_METHODS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import (
-    Parts,
     PublishedFeatures,
+    ReleaseParts,
     assemble,
     describe,
     domain_of,
@@ -60,9 +60,9 @@ from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
-#: Hops over which noisy features are smoothed before the network sees them.
+#: Hops over which noisy features are smoothed before the network.
 HOPS = 8
-#: With what the network is pooled.
+#: Whether the network is pooled with the public part.
 PUBLIC_PART, POOLINGS = "public-part", ("public-part", "none")
 
 
@@ -71,13 +71,14 @@ class HeteroRR(Publisher):
 
     Args:
         features, edges, delta, bins, tree_share, count_share: see `ReleasePrivacy`.
-        scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
-            number a feature, which the curator declares to be public.
-        weights: "posterior" weighs made edges by how likely they are true, see `methods.release.counts.posterior`
-            (edges "edge-rand" and "lap-graph" alone); "none" takes them like public ones.
-        pooling: "public-part" pools the network with what the public part alone says; "none" does not.
+        scores: the share of each feature in epsilon_x (features "feature-rr"): `Scores`, or a text file of one number a
+            feature, which the curator declares to be public.
+        weights: "posterior" weighs synthetic edges by the probability that they are true, see
+            `methods.release.counts.posterior` (edges "edge-rand" and "lap-graph" alone); "none" takes them like public
+            ones.
+        pooling: "public-part" pools the network with the public part; "none" does not.
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
-            `steps_x` is HOPS where features are protected, else 0.
+            `steps_x` is HOPS if features are protected, else 0.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`, `reading` (what was used).
 
@@ -129,8 +130,8 @@ class HeteroRR(Publisher):
         elif scores is not None and features != "feature-rr":
             raise InputError(f"{features} gives every feature the same", remedy="leave out scores, or use feature-rr")
         self.chains = Chains(steps, chains)
-        self._given, self._of_network = {"steps_x": settings.get("steps_x")}, dict[str, Any](settings)
-        self.network = self._built(noisy=math.isfinite(epsilon_x))
+        self._given_hops, self._network_settings = {"steps_x": settings.get("steps_x")}, dict[str, Any](settings)
+        self.network = self._new_network(noisy=math.isfinite(epsilon_x))
         self.account = Account(self.privacy.open_ledger())
         self.reading: NetworkReading | None = None
         self._people: str | None = None
@@ -150,10 +151,10 @@ class HeteroRR(Publisher):
         """Return the graph to publish, with its `release`; the only place that reads what is private.
 
         Args:
-            graph: with `public_edges` and `private_nodes` where the owner declares them; without, every edge is
-                private, and every node may have some.
-            split: whose labels may say where neighbours are counted (edges "class-counts"): those who train or
-                validate; None: everybody with a label.
+            graph: with `public_edges` and `private_nodes` if the owner declares them; else every edge is private, and
+                every node may have some.
+            split: whose labels may form groups (edges "class-counts"): training and validation nodes; None: all nodes
+                with a label.
 
         Raises:
             BudgetError: when this release has already been made, before anything is read.
@@ -167,23 +168,23 @@ class HeteroRR(Publisher):
             require_split(split, int(graph.num_nodes))
         if engine != LOCAL and not self.privacy.by_blocks:
             raise not_by_blocks(method)
-        # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.
+        # Scores are fixed before the graph is read: shares that depended on it would cost more than epsilon.
         if self._scores_file is not None and self.privacy.scores is None:
             values = read_scores(self._scores_file, graph.schema.dimension)
             self.privacy = replace(self.privacy, scores=declared_scores(values))
         privacy = self.privacy
         domain = None if "edges" not in privacy.protected else domain_of(graph)
-        # Before anything is paid: what is published must have a declaration of its own, or the release would be lost.
+        # Before anything is paid: a release without a valid declaration would be lost.
         schema = published_schema(graph.schema, privacy.feature_mechanism(graph.schema), int(graph.num_nodes))
         needs_label = privacy.edges == CLASS_COUNTS or "labels" in privacy.protected
-        # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
+        # The price follows from the schema and the protected pairs, which are public: paying reads nothing.
         parts = self.account.buy(
             privacy.spends(graph.schema, domain),
             lambda: self._read(graph, domain, split, progress, randomness=randomness, engine=engine),
             check=(lambda: require_one_label(graph)) if needs_label else None,
         )
         released = assemble(graph, schema, domain, parts)
-        # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
+        # The ledger goes with the graph: whoever trains on it sees what was paid, and pays nothing.
         released.release = describe(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
         self.account.remember(f"release {release_digest(released)}")
         return released
@@ -195,8 +196,8 @@ class HeteroRR(Publisher):
         split: Split | None,
         progress: ProgressCallback | None,
         **keywords: Any,
-    ) -> Parts:
-        """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
+    ) -> ReleaseParts:
+        """Return features, labels and edges behind their mechanisms; public parts as they are."""
         schema, privacy = graph.schema, self.privacy
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, "")
@@ -206,7 +207,7 @@ class HeteroRR(Publisher):
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
-            rows = rows_of(features.x) if mechanism is None else None  # noisy rows would say little of who is alike
+            rows = rows_of(features.x) if mechanism is None else None  # noisy rows would place nodes badly
             synthetic = make_edges(
                 privacy, domain, private, features=rows, chains=self.chains, progress=progress, **keywords
             )
@@ -216,15 +217,15 @@ class HeteroRR(Publisher):
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             y = y.clone()
-            # Who has a label is public; what it is goes through the mechanism.
+            # Who has a label is public; the label goes through the mechanism.
             y[y >= 0] = randomize_by_blocks(labels, y[y >= 0], **keywords).labels
-        return Parts(features, y, synthetic, counts)
+        return ReleaseParts(features, y, synthetic, counts)
 
     # ---- anybody ----
 
     def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
-        """Train on a released graph; may be called again and again at no privacy cost. Guarantee and ledger are then
-        the release's, whatever epsilons this method was built with: they would make a release of its own.
+        """Train on a released graph, any number of times at no privacy cost. Guarantee and ledger are then the
+        release's, whatever epsilons this method was built with.
 
         Raises:
             InputError: for a graph that nobody released.
@@ -238,9 +239,9 @@ class HeteroRR(Publisher):
             raise InputError("counts were released, and no edges", where="fit_released", remedy="train class-counts")
         require_split(split, int(released.num_nodes))
         self.account.adopt(release_digest(released), origin.ledger)
-        # As it was released, whatever this one would have spent.
-        self.network = self._built(noisy="features" in origin.settings)
-        reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
+        # For the features of the release, whatever the settings of this method.
+        self.network = self._new_network(noisy="features" in origin.settings)
+        reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # nothing is drawn
         topology = topology_of(released)
         if self.weights == POSTERIOR:
             topology = weighted_topology(released, split, domain_of(released), seed=self.seed)
@@ -256,8 +257,8 @@ class HeteroRR(Publisher):
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were released; nothing private is read, and other nodes
-        are refused: their graph has to be released first, and nobody has paid for that.
+        """Return class probabilities [n, c] of the released nodes; nothing private is read. Other nodes are refused:
+        their graph would have to be released, which nobody has paid for.
         """
         self._require_fitted()
         if graph is not None and people_key(graph) != self._people:
@@ -281,7 +282,7 @@ class HeteroRR(Publisher):
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
         network = {name: getattr(self.settings, name) for name in _NETWORK}
-        return {**privacy, **scores, **self._options, **network, **self._given}
+        return {**privacy, **scores, **self._options, **network, **self._given_hops}
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -290,7 +291,7 @@ class HeteroRR(Publisher):
 
     @property
     def settings(self) -> NetworkSettings:
-        """Of the network that is trained on the release."""
+        """The settings of the network that is trained on the release."""
         return self.network.settings
 
     @property
@@ -314,13 +315,13 @@ class HeteroRR(Publisher):
     def stored(self) -> Stored:
         """Return the network, predictions, guarantee and ledger; no graph."""
         self._require_fitted()
-        network, mine = self.network, self.account
+        network, account = self.network, self.account
         facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
-        facts |= {**mine.facts(), "collections": sorted(mine.collections | network.account.collections)}
+        facts |= {**account.facts(), "collections": sorted(account.collections | network.account.collections)}
         facts |= {"guarantee": self.guarantee.to_dict(), "options": self._options}
-        # What was predicted, with or without the network: nothing else of it is asked again.
-        answers = {} if self.reading is None else {"logits": self.reading.scores}
-        return Stored(facts, network.tensors() | answers)
+        # The prediction of the reading in place of the network's: a loaded method predicts by these alone.
+        scores = {} if self.reading is None else {"logits": self.reading.scores}
+        return Stored(facts, network.tensors() | scores)
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
@@ -333,17 +334,17 @@ class HeteroRR(Publisher):
         steps_x = None if "steps_x" in unset else network.settings.steps_x
         method = cls(**{**budgets, **numbers, **facts.get("options", {}), **settings, "steps_x": steps_x})
         method.network = network
-        # Its own account and not the network's: this one has paid for the release.
+        # Not the account of the network: this one has paid for the release.
         method.account = restored_account(facts)
         method._people = str(facts["people"])
         return method
 
-    def _built(self, *, noisy: bool) -> LPGNN:
-        """Return the network, untrained, for features that went through noise or did not."""
-        steps_x = self._given["steps_x"]
+    def _new_network(self, *, noisy: bool) -> LPGNN:
+        """Return the untrained network for noisy or public features."""
+        steps_x = self._given_hops["steps_x"]
         steps_x = (HOPS if noisy else 0) if steps_x is None else steps_x
-        # Budgets are infinite here: what the network is given has been through the mechanisms already.
-        options = {**self._of_network, "steps_x": steps_x}
+        # Budgets are infinite: the data of the network has passed the mechanisms already.
+        options = {**self._network_settings, "steps_x": steps_x}
         return LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", **options)
 
     def _require_fitted(self) -> None:
@@ -365,8 +366,8 @@ class FeatureRR(HeteroRR):
         scores: Scores | str | None = None,
         **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        own: dict[str, Any] = {"bins": bins, "scores": scores, **settings, **self.entry.fixed}
-        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **own)
+        keywords: dict[str, Any] = {"bins": bins, "scores": scores, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **keywords)
 
 
 class EdgeRR(HeteroRR):
@@ -410,8 +411,8 @@ class LapGraph(HeteroRR):
         weights: str = NONE,
         **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        own: dict[str, Any] = {"count_share": count_share, "weights": weights, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, **own)
+        keywords: dict[str, Any] = {"count_share": count_share, "weights": weights, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **keywords)
 
 
 class PrivHRG(HeteroRR):
@@ -427,5 +428,5 @@ class PrivHRG(HeteroRR):
         steps: int | None = None,
         **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        own: dict[str, Any] = {"tree_share": tree_share, "steps": steps, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, **own)
+        keywords: dict[str, Any] = {"tree_share": tree_share, "steps": steps, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **keywords)

@@ -1,4 +1,4 @@
-"""How much each feature matters to a model: mean absolute SHAP values of a small perceptron on public rows.
+"""The importance of each feature: mean absolute SHAP values of a small perceptron on public rows.
 
     alpha_i = mean over rows and outputs of |SHAP_i|,  divided by its sum
 
@@ -42,10 +42,10 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
     rows, labels = x[labelled].float(), y[labelled]
     model = _perceptron(rows, labels, classes, seed)
     generator = torch.Generator().manual_seed(seed)
-    # One order for both: its two ends are compared with each other, and are the same rows only where there are few.
+    # Background and explained rows from the two ends of one order: they overlap only if rows are few.
     order = torch.randperm(len(rows), generator=generator)
     explainer = shap.GradientExplainer(model, rows[order[:BACKGROUND]])
-    # The explainer draws from torch's global generator, which is not ours to move on.
+    # Forked: the explainer draws from torch's global generator.
     with torch.random.fork_rng(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values, _ = explainer.shap_values(
@@ -54,14 +54,14 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
     sizes = torch.from_numpy(np.abs(np.asarray(values, dtype=np.float64)))
     alpha = sizes.mean(dim=tuple(axis for axis in range(sizes.dim()) if axis != 1))
     total = float(alpha.sum())
-    # A model that uses no feature says that none matters more than another.
+    # A model that uses no feature gives all the same importance.
     return alpha / total if total > 0 else torch.full_like(alpha, 1 / len(alpha))
 
 
 def _shap() -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its plots meet deprecations in matplotlib that nobody here can mend
+            warnings.simplefilter("ignore")  # its plots cause deprecation warnings of matplotlib
             import shap
     except ImportError as error:
         raise MissingExtraError(

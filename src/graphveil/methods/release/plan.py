@@ -1,12 +1,12 @@
-"""What publishing a graph would promise, disturb, cost and buy, from public facts; no private edge or value is read.
+"""The guarantee, noise, cost and expected lift of publishing a graph, from public facts; nothing private is read.
 
     noise of a person    edge-rand, lap-graph   false edges:  (k - 1) / (e^epsilon + 1),  k private nodes
                          class-counts           deviation of the sum of a row of counts:  sqrt(c) deviation of one
-    lift is expected     where that is less than LIMIT times the private neighbours of a person
+    lift is expected     if that is less than LIMIT times the private neighbours of a person
 
 Private edges are not counted: their number is private.  A person is assumed to have as many as public ones, and
 ASSUMED_DEGREE at least.  LIMIT is where lift ended on graphs with known edges (benchmarks, the panel of releases);
-trees bought nothing there.  A rule and no promise: edges that say nothing of the classes buy nothing at any epsilon.
+trees had none there.  A rule and no promise: edges that are unrelated to classes give no lift at any epsilon.
 """
 
 from __future__ import annotations
@@ -30,27 +30,26 @@ from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.published import domain_of
 from graphveil.runtime.words import count_of
 
-#: Feature mechanisms that feature-rr is shown beside.
+#: Feature mechanisms that are listed for comparison.
 BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature-rr")
 #: Seconds of one step of a Markov chain, and of one released edge (measured, rough).
 STEP_SECONDS = 3e-6
 EDGE_SECONDS = 4e-6
-#: How many times the private neighbours of a person its noise may be, for lift to be expected.
+#: The most noise, in private neighbours of a person, at which lift is expected.
 LIMIT: Final = {"edge-rand": 3.0, "lap-graph": 2.0, CLASS_COUNTS: 2.0}
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What is known before a release.
+    """The public figures of a release.
 
     Attributes:
-        nodes, private_nodes, public_edges, protected_pairs: how many; the last is 0 where edges are published as they
+        nodes, private_nodes, public_edges, protected_pairs: their numbers; the last is 0 if edges are published as they
             are.
-        noise: mechanism -> deviation of one published feature, in half-ranges; empty where features are public.
-        least_noisy, false_edges: the mechanism with the least of it; how many made edges are expected to be no true
-            ones.
-        steps, seconds: of each Markov chain, where there are any; of the release itself.
-        warning, advice: what a mechanism warns of; what to look at first.
+        noise: mechanism -> standard deviation of one published feature, in half-ranges; empty if features are public.
+        least_noisy, false_edges: the mechanism with the least noise; the expected number of false edges.
+        steps, seconds: of each Markov chain, if any; of the release itself.
+        warning, advice: of a mechanism; sentences for people.
     """
 
     nodes: int
@@ -71,21 +70,21 @@ class ReleasePlan:
 
 
 def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> ReleasePlan:
-    """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at; a directed graph
-    whose edges are to be protected is refused.
+    """Return the plan of a release, from schema, nodes and public edges of `graph`; refuses a directed graph whose
+    edges are to be protected.
     """
     privacy, nodes = method.privacy, int(graph.num_nodes)
     domain = domain_of(graph) if "edges" in privacy.protected else None
     noise = feature_noise(privacy, graph.schema)
     best = min(noise, key=lambda name: noise[name]) if noise else None
     chained = domain is not None and privacy.edges in CHAINS
-    chosen: Chains = getattr(method, "chains", Chains())
-    steps = (chosen.steps or STEPS_A_NODE * nodes) if chained else None
-    false = None
+    chain_settings: Chains = getattr(method, "chains", Chains())
+    steps = (chain_settings.steps or STEPS_A_NODE * nodes) if chained else None
+    false_edges = None
     if domain is not None and privacy.edges == "edge-rand":
-        # Expected over an empty graph: how many true edges there are is private and is not looked at.
-        false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
-    chains = chosen.chains if privacy.edges == "mcmc" else 1
+        # Expected for an empty graph: the number of true edges is private and is not read.
+        false_edges = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
+    chains = chain_settings.chains if privacy.edges == "mcmc" else 1
     public_edges = 0 if domain is None or domain.public is None else domain.public.shape[1]
     advice = feature_advice(privacy, noise)
     if domain is not None:
@@ -100,17 +99,17 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
         protected_pairs=0 if domain is None else domain.size,
         noise=noise,
         least_noisy=best,
-        false_edges=false,
+        false_edges=false_edges,
         steps=steps,
-        seconds=(steps or 0) * chains * STEP_SECONDS + (public_edges + 5 * nodes + (false or 0)) * EDGE_SECONDS,
+        seconds=(steps or 0) * chains * STEP_SECONDS + (public_edges + 5 * nodes + (false_edges or 0)) * EDGE_SECONDS,
         warning=None if domain is None else warning_of(privacy, domain),
         advice=advice,
     )
 
 
 def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, float]:
-    """Return the largest deviation of one published feature by mechanism, in half-ranges; empty for public features.
-    The chosen mechanism and those of BESIDE, all at the same epsilon; those that refuse it are left out.
+    """Return the largest standard deviation of one published feature by mechanism, in half-ranges; empty for public
+    features. The chosen mechanism and those of BESIDE, all at the same epsilon; those that refuse it are left out.
     """
     if "features" not in privacy.protected:
         return {}
@@ -120,11 +119,11 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
             continue
         scores = privacy.scores if name == "feature-rr" else None
         try:
-            other = ReleasePrivacy(
+            alternative = ReleasePrivacy(
                 privacy.epsilon_x, math.inf, features=name, delta=privacy.delta, bins=privacy.bins, scores=scores
             )
             # The worst over all values: the variance at the true ones would be a function of private data.
-            variance = other.feature_mechanism(schema).worst_variance
+            variance = alternative.feature_mechanism(schema).worst_variance
         except InputError:
             continue
         deviations[name] = math.sqrt(variance) / ((schema.high - schema.low) / 2)
@@ -132,17 +131,17 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
 
 
 def feature_advice(privacy: ReleasePrivacy, noise: dict[str, float]) -> tuple[str, ...]:
-    """Return what to know of noisy features before they are published; nothing where features are public.
+    """Return advice on noisy features; none if features are public.
 
     Args:
         privacy, noise: budgets and mechanisms; of each mechanism, see `feature_noise`.
     """
-    mine = noise.get(privacy.features)
-    if mine is None:
+    deviation = noise.get(privacy.features)
+    if deviation is None:
         return ()
     best, advice = min(noise, key=lambda name: noise[name]), []
-    if mine > 1.05 * noise[best]:
-        times = "without bound" if math.isinf(mine) else f"{(mine / noise[best]) ** 2:,.3g} times"
+    if deviation > 1.05 * noise[best]:
+        times = "without bound" if math.isinf(deviation) else f"{(deviation / noise[best]) ** 2:,.3g} times"
         advice.append(
             f"{best} has the least noise here: the variance of {privacy.features} is larger {times}; "
             f"take heterorr with features={best}"
@@ -170,12 +169,11 @@ def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, public_edges: int)
 
 @dataclass(frozen=True)
 class Outlook:
-    """What may be expected of a release.
+    """The expectation of a release.
 
     Attributes:
-        noise, neighbours: of a person, in neighbours, None for trees; how many private ones a person is assumed to
-            have.
-        lift: whether more is expected than from the public part alone.
+        noise, neighbours: of a person, in neighbours, None for trees; the assumed private neighbours of a person.
+        lift: whether lift over the public part alone is expected.
     """
 
     noise: float | None
@@ -184,7 +182,7 @@ class Outlook:
 
     @property
     def sentence(self) -> str:
-        """The expectation in words."""
+        """The expectation, for people."""
         if self.noise is None:
             return (
                 "expected lift over the public edges alone: none; made edges of a tree bought nothing on any graph "
@@ -198,10 +196,10 @@ class Outlook:
 
 
 def outlook_of(privacy: ReleasePrivacy, domain: PairDomain, classes: int) -> Outlook:
-    """Return what a release of private edges may be expected to buy; no private edge is looked at.
+    """Return the expectation of a release of private edges; no private edge is read.
 
     Args:
-        privacy, domain, classes: edges are protected; the protected pairs, and the public edges; how many there are.
+        privacy, domain, classes: edges are protected; the protected pairs, and the public edges; their number.
     """
     neighbours = assumed_neighbours(domain)
     if privacy.edges == CLASS_COUNTS:
@@ -214,10 +212,10 @@ def outlook_of(privacy: ReleasePrivacy, domain: PairDomain, classes: int) -> Out
 
 
 def assumed_neighbours(domain: PairDomain, share: float | None = None) -> float:
-    """Return how many private neighbours a person is assumed to have.
+    """Return the assumed number of private neighbours of a person.
 
     Args:
-        domain, share: the public edges; of all edges that are private, below 1, where that is declared.
+        domain, share: the public edges; the declared share of private edges, below 1, or None.
     """
     public = 0 if domain.public is None else domain.public.shape[1]
     public_degree = 2 * public / domain.nodes

@@ -1,10 +1,10 @@
-"""What publishing one graph costs and guarantees: features, labels and edges of a trusted curator's graph, once.
+"""The price and the guarantee of publishing one graph: features, labels and edges of a trusted curator's graph, once.
 
     features   one node's whole feature vector, epsilon_x, by one of RELEASE_FEATURES
     labels     one node's label, epsilon_y, by randomized response
     edges      one private undirected edge, epsilon_a, by one of EDGE_METHODS
 
-Everything follows from public facts: the schema, the nodes, the public edges and who may have private ones.
+Both follow from public facts: the schema, the nodes, the public edges and who may have private ones.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from graphveil.runtime.checks import require_choice
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}
 LABELLED = assume("labelled-public")
-#: What a device's report assumes -> what one release assumes in its place; nothing where nobody takes part himself.
-_OF_A_RELEASE = {"reports-once": assume("released-once"), "participation-public": None}
+#: An assumption of a device's report -> the one of a release in its place; None: dropped, as nobody takes part himself.
+_ASSUMPTION_OF_RELEASE = {"reports-once": assume("released-once"), "participation-public": None}
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class ReleasePrivacy:
     Attributes:
         epsilon_x, epsilon_a, epsilon_y: budgets of a feature vector, a private edge, a label; inf: not protected.
         features: one of RELEASE_FEATURES; delta: for "gaussian" alone; bins: for "feature-rr" alone.
-        scores: which share of epsilon_x each feature gets, for "feature-rr" alone; None: all the same.
+        scores: the share of each feature in epsilon_x, for "feature-rr" alone; None: equal shares.
         edges: one of EDGE_METHODS, or CLASS_COUNTS.
-        tree_share, count_share: the part of epsilon_a that a tree drawn with the help of private edges gets (CHAINS),
-            and that the number of edges gets ("lap-graph").
+        tree_share, count_share: the share of epsilon_a for a tree drawn with the help of private edges (CHAINS), and
+            for the number of edges ("lap-graph").
     """
 
     epsilon_x: float
@@ -66,7 +66,8 @@ class ReleasePrivacy:
             require_choice(allowed, **{name: getattr(self, name)})
         require_ranges(self)
         if self.edges == CLASS_COUNTS and self.protected not in ((), ("edges",)):
-            # Groups are public labels, or what public features expect: noise in either would not be in their price.
+            # Groups are public labels, or the classes that public features lead to expect: private ones would not be
+            # paid.
             raise InputError("class-counts publishes features and labels as they are", allowed="edges protected alone")
         if self.scores is not None and self.features != "feature-rr":
             raise InputError(
@@ -75,14 +76,14 @@ class ReleasePrivacy:
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """The units that noise is added for, out of UNITS."""
-        # In the order of UNITS, which is that of notes, ledgers and guarantees alike.
+        """The units of UNITS that noise protects."""
+        # In the order of UNITS, as in notes, ledgers and guarantees.
         budgets = dict(zip(UNITS, (self.epsilon_x, self.epsilon_y, self.epsilon_a), strict=True))
         return tuple(unit for unit, epsilon in budgets.items() if math.isfinite(epsilon))
 
     @property
     def by_blocks(self) -> bool:
-        """Whether an engine has anything to do: all but trees of edges are made by blocks."""
+        """Whether an engine has anything to do: all mechanisms but trees of edges work by blocks."""
         return any(unit != "edges" or self.edges not in TREES for unit in self.protected)
 
     def feature_mechanism(self, schema: GraphSchema) -> Any:
@@ -99,12 +100,12 @@ class ReleasePrivacy:
         return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
 
     def edge_budgets(self) -> dict[str, float]:
-        """Return what each step on the private edges costs, in order; they add up to epsilon_a."""
+        """Return the price of each step on the private edges, in order; they add up to epsilon_a."""
         if math.isinf(self.epsilon_a):
             return {}
         if self.edges in CHAINS:
             tree = self.epsilon_a * self.tree_share
-            # By subtraction: two products could add up to a last digit more than was declared.
+            # By subtraction: two products could add up to slightly more than was declared.
             return {"tree": tree, "block counts": self.epsilon_a - tree}
         names = {"public-tree": "block counts", CLASS_COUNTS: "class counts"}
         return {names.get(self.edges, "edges"): self.epsilon_a}
@@ -123,7 +124,7 @@ class ReleasePrivacy:
         )
 
     def spends(self, schema: GraphSchema, domain: PairDomain | None) -> tuple[Spend, ...]:
-        """Return what one release spends, in order.
+        """Return the spends of one release, in order.
 
         Args:
             schema, domain: the public facts; the protected pairs, None where edges are public.
@@ -147,23 +148,23 @@ class ReleasePrivacy:
         return tuple(spends)
 
     def guarantee(self, schema: GraphSchema, domain: PairDomain | None, void: str | None = None) -> Guarantee:
-        """Return what a release protects; what it does not is said.
+        """Return what a release protects; unprotected parts are among its assumptions.
 
         Args:
             schema, domain, void: the public facts; the protected pairs, None where edges are public; why nothing holds.
         """
-        parts = self._people(schema)
+        parts = self._node_guarantees(schema)
         if domain is not None:
             from graphveil.hierarchy.markov import ASYMPTOTIC
             from graphveil.mechanisms.base.guarantees import pair_guarantee
 
-            # Beside a feature vector, which is replaced by another, what is replaced is whether an edge exists.
+            # Beside features, which are replaced, the relation of edges is replacement too: of whether an edge exists.
             edge = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
             edge = replace(edge, assumes=(ASYMPTOTIC, *edge.assumes)) if self.edges in CHAINS else edge
             parts.append(replace(edge, unit=edge.unit.existence(), relation="replace") if parts else edge)
-        open_ = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
-        # Of what is released nobody can see any more what made it.
-        open_ = (*([EXTRACTOR] if schema.extracted and self.protected else []), *open_)
+        public_parts = tuple(OPEN[unit] for unit in UNITS if unit not in self.protected)
+        # The release no longer shows that an extractor was used.
+        public_parts = (*([EXTRACTOR] if schema.extracted and self.protected else []), *public_parts)
         if not parts:
             return Guarantee(
                 unit=NODE_DECLARED_PUBLIC,
@@ -172,17 +173,17 @@ class ReleasePrivacy:
                 epsilon=math.inf,
                 delta=0.0,
                 against=RELEASE_READERS,
-                assumes=open_,
+                assumes=public_parts,
             )
         total = compose(parts, unit=together(part.unit for part in parts))
         # One part alone is its own guarantee; composing it would only add a sentence on composition.
         total = replace(parts[0], parts=()) if len(parts) == 1 else total
-        first = tuple(fact for fact in total.assumes if fact.code == "asymptotic")  # nobody may overlook it
+        first = tuple(fact for fact in total.assumes if fact.code == "asymptotic")  # stated first
         rest = tuple(fact for fact in total.assumes if fact not in first)
-        return replace(total, assumes=(*first, *rest, *open_), void=void)
+        return replace(total, assumes=(*first, *rest, *public_parts), void=void)
 
-    def _people(self, schema: GraphSchema) -> list[Guarantee]:
-        """The guarantees of features and label, of a curator instead of each person."""
+    def _node_guarantees(self, schema: GraphSchema) -> list[Guarantee]:
+        """Return the guarantees of features and label, with a curator in place of each person."""
         features, labels = self.feature_mechanism(schema), self.label_mechanism(len(schema.classes))
         local = [] if features is None else [features.guarantee]
         if labels is not None:
@@ -196,14 +197,14 @@ class ReleasePrivacy:
                 unit=part.unit.of("node"),
                 model="central",
                 against=RELEASE_READERS,
-                assumes=tuple(filter(None, (_OF_A_RELEASE.get(fact.code, fact) for fact in part.assumes))),
+                assumes=tuple(filter(None, (_ASSUMPTION_OF_RELEASE.get(fact.code, fact) for fact in part.assumes))),
             )
             for part in local
         ]
 
 
 def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:
-    """Return the settings that say how a release was made, as JSON values; those without effect are left out."""
+    """Return the settings of a release that have an effect, as JSON values."""
     settings: dict[str, Any] = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
     settings = json_safe(settings)
     if "features" in privacy.protected:

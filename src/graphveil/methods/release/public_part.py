@@ -1,10 +1,10 @@
-"""What public edges, features and labels say of everybody's class: what a release of private edges is held against.
+"""The classes that public edges, features and labels predict: the baseline of a release of private edges.
 
     sums      a network and smaller experts on features and sums of neighbours' classes      `curator.class_sums`
     network   a graph network on the public edges
     features  the same experts on features alone
 
-Nothing private is read here.  Shapes: scores [n, c], in logarithms.
+Nothing private is read.  Shapes: scores [n, c], in logarithms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PublicPart:
     """Features, public labels and public edges.
 
     Attributes:
-        people: features, the labels of those who train or validate, and who they are.
+        people: features, the labels of training and validation nodes, and their numbers.
         pairs, seed: int64 [2, m], u < v, the public edges; fixes weights of networks.
     """
 
@@ -47,34 +47,34 @@ class PublicPart:
 
     @cached_property
     def sums(self) -> Tensor:
-        """What sums of public neighbours' classes say, as columns beside features [n, 2 c]."""
+        """The sums of public neighbours' classes, as columns beside features [n, 2 c]."""
         return models.beside([neighbour_sums(self.pairs, messages(self.people, self.evidence))], 1.0)
 
     def experts(self, z: Tensor) -> Tensor:
-        """Return the scores of experts on features and `z` [n, k], beside them; no columns leave it out."""
+        """Return the scores of experts on features and `z` [n, k]; k = 0: on features alone."""
         scores = train_experts(self.people, self.evidence, z, SumsSettings(seed=self.seed)).logits
         return torch.log_softmax(scores, dim=1)
 
     def made_sums(self, released: Tensor, domain: PairDomain) -> Tensor:
-        """Return what made edges say, as columns beside features [n, 2 c]: sums of neighbours' classes, less what as
-        many evenly drawn pairs would bring; public neighbours are counted as they are.
+        """Return the sums of synthetic neighbours' classes minus the expectation of as many uniform pairs, plus those
+        of public neighbours, as columns beside features [n, 2 c].
 
         Args:
             released: int64 [2, m], u < v, the pairs that were published as edges.
             domain: the protected pairs.
         """
-        sent = messages(self.people, self.evidence)
+        class_messages = messages(self.people, self.evidence)
         members = mask_of(torch.from_numpy(domain.ids), self.people.nodes)[:, None]
-        inside, density = members * sent, released.shape[1] / max(1, domain.size)
-        # By the number of published edges and not by the mechanism: of trees and largest pairs it is right as well.
-        evenly = density * members * (inside.sum(dim=0) - inside - neighbour_sums(self.pairs, inside))
+        inside, density = members * class_messages, released.shape[1] / max(1, domain.size)
+        # From the number of published edges and not by mechanism: that also fits trees and largest pairs.
+        expected = density * members * (inside.sum(dim=0) - inside - neighbour_sums(self.pairs, inside))
         deviation = math.sqrt(density * (1 - density) * len(domain.ids) / self.people.classes)
-        sums = neighbour_sums(released, sent) - evenly + neighbour_sums(self.pairs, sent)
+        sums = neighbour_sums(released, class_messages) - expected + neighbour_sums(self.pairs, class_messages)
         return models.beside([sums], deviation)
 
     def groups(self, *, of_judges: bool = True) -> Tensor:
-        """Return everybody's group, int64 [n]: the public label, else the class that the public part expects. Labels of
-        those who validate are left out where they judge what is made of the groups.
+        """Return the group of every node, int64 [n]: the public label, else the class that the public part predicts.
+        Validation labels are left out if they judge what depends on the groups (`of_judges=False`).
         """
         labels = self.people.labels.clone()
         if not of_judges:
@@ -87,11 +87,9 @@ class PublicPart:
     def opinions(self) -> list[Tensor]:
         return [self.experts(self.sums), self.network(), self.experts(self.sums[:, :0])]
 
-    def network(self, further: Tensor | None = None) -> Tensor:
-        """Return the scores of a graph network on the public edges and `further` edges beside them, int64 [2, S], u <
-        v.
-        """
-        pairs = self.pairs if further is None else torch.cat([self.pairs, further], dim=1)
+    def network(self, extra_pairs: Tensor | None = None) -> Tensor:
+        """Return the scores of a graph network on the public edges and `extra_pairs`, int64 [2, S], u < v."""
+        pairs = self.pairs if extra_pairs is None else torch.cat([self.pairs, extra_pairs], dim=1)
         people = self.people
         train, val = (mask_of(nodes, people.nodes) for nodes in (people.train, people.val))
         labels = Labels(people.labels, train, val, Channel(people.classes))
@@ -107,8 +105,8 @@ def neighbour_sums(pairs: Tensor, rows: Tensor) -> Tensor:
         pairs, rows: int64 [2, m], u < v, undirected edges; [n, k].
     """
     sums = torch.zeros_like(rows)
-    for here, there in (pairs, pairs.flip(0)):
-        sums.index_add_(0, here, rows[there])
+    for target, source in (pairs, pairs.flip(0)):
+        sums.index_add_(0, target, rows[source])
     return sums
 
 
@@ -118,24 +116,24 @@ def public_part_of(graph: Graph, split: Split | None, domain: PairDomain, *, see
 
     Args:
         graph, domain, seed: features and labels; the protected pairs, and the public edges; fixes weights of networks.
-        split: who trains and validates; a quarter of those who train validates where nobody does. None: everybody with
+        split: who trains and validates; if nobody validates, a quarter of the training nodes does. None: all nodes with
             a label.
     """
     require_one_label(graph)
     if split is None or not bool(split.val.any()):
         labels = graph.y
-        # Somebody has to judge how much counts are worth; without it they could take away from the public part.
-        split = everybody(labels if split is None else torch.where(split.train, labels, -1))
+        # Validation labels are needed to judge counts, which could otherwise make the public part worse.
+        split = split_of_labelled(labels if split is None else torch.where(split.train, labels, -1))
     people = read_people(graph, split)
     return PublicPart(people, torch.zeros(2, 0, dtype=torch.int64) if domain.public is None else domain.public, seed)
 
 
-def everybody(labels: Tensor) -> Split:
-    """Return the split in which all who have a label train, but for a quarter that validates; `labels` are public, -1
+def split_of_labelled(labels: Tensor) -> Split:
+    """Return the split in which all nodes with a label train, but for a quarter that validates; `labels` are public, -1
     where there is none.
     """
     labelled, nodes = (labels >= 0).nonzero()[:, 0], len(labels)
-    # By the number of labels, which is public: the same release must come to the same groups each time it is read.
-    drawn = labelled[torch.randperm(len(labelled), generator=torch.Generator().manual_seed(len(labelled)))]
-    val, train = drawn[: len(drawn) // 4], drawn[len(drawn) // 4 :]
+    # Seeded by the number of labels, which is public: every reading of a release must give the same groups.
+    shuffled = labelled[torch.randperm(len(labelled), generator=torch.Generator().manual_seed(len(labelled)))]
+    val, train = shuffled[: len(shuffled) // 4], shuffled[len(shuffled) // 4 :]
     return Split(mask_of(train, nodes), mask_of(val, nodes), torch.zeros(nodes, dtype=torch.bool))

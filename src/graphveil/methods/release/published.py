@@ -1,4 +1,4 @@
-"""A published graph: features in the range that public facts give them, put together, and what it says of itself."""
+"""A published graph: its features in a public range, its assembly, and its `Release`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphveil.graphs.value.schema import RANGES, FeatureNumbers, usable_range
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import tensors_digest
-from graphveil.methods.release.edges import MadeEdges, joined
+from graphveil.methods.release.edges import SyntheticEdges, joined_edges
 from graphveil.methods.release.entries import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.privacy import Ledger, Randomness
@@ -27,9 +27,9 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.late import sparse as sp
 
-#: Deviations of noise beside half the declared range, where a mechanism's own numbers have no small bound.
+#: Standard deviations of noise beyond the declared range, if the numbers of a mechanism have no small bound.
 DEVIATIONS = 16.0
-#: Numbers of a dense table of estimates.
+#: The most numbers of a dense table of estimates.
 LARGEST = 200_000_000
 
 
@@ -42,8 +42,8 @@ class PublishedFeatures:
 
 
 def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSchema:
-    """Return the declaration of what will be published; nobody's data is read, and a dense table that would be too
-    large is refused.
+    """Return the declaration of what will be published, without reading data; refuses a dense table that would be too
+    large.
 
     Args:
         schema, mechanism, nodes: of the private graph; of the features, None: published as they are; n.
@@ -66,17 +66,16 @@ def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSc
                 remedy="declare a range of other units, or a larger epsilon_x",
             )
         numbers = FeatureNumbers(mechanism.dimension, -bound, bound, "the mechanism that made the features")
-    # Notes are left out: they count what loading met in private values.
+    # Without notes: they count private values.
     return schema.derived(private=(), notes=(), numbers=numbers)
 
 
 def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
-    """Return what is published of reports: post-processing, in the range of `published_schema`. Sparse estimates are
-    stored less the middle of the declared range, so that what nobody reported stays 0; dense ones likewise, so that
-    both mean the same.
+    """Return the features to publish from reports: post-processing, in the range of `published_schema`. Estimates are
+    stored minus the middle of the declared range, so that coordinates without a report are 0 in sparse rows; dense ones
+    likewise.
     """
     bound = bound_of(mechanism)
-    # Centred, so that a coordinate that nobody reported is a zero that need not be stored.
     centred = mechanism.centred(reports)
     x = (
         features_from_rows(centred)
@@ -92,33 +91,33 @@ def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
 
 
 def bound_of(mechanism: Any) -> float:
-    """Return the largest size that a published number may have, from public facts, as a 32-bit number: exact where a
-    mechanism has few possible numbers (its `largest`); else half the range and DEVIATIONS deviations of noise, to which
-    the rare number beyond is clipped.
+    """Return the largest absolute value of a published number, from public facts, as a 32-bit number: that of the
+    mechanism (`largest`) if it has few possible numbers; else half the range plus DEVIATIONS standard deviations of
+    noise, to which rare larger numbers are clipped.
     """
     largest = getattr(mechanism, "largest", None)
     if largest is None:
         largest = (mechanism.high - mechanism.low) / 2 + DEVIATIONS * math.sqrt(mechanism.worst_variance)
-    # Rounded outwards: a bound that float32 rounds down would refuse the mechanism's own largest number.
+    # Rounded up: a bound that float32 rounds down would refuse the mechanism's own largest number.
     return float(np.nextafter(np.float32(largest), np.float32(np.inf)))
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What is published: features, labels, and made edges, or counts in their place, where edges are protected."""
+class ReleaseParts:
+    """The parts of a release: features, labels, and synthetic edges or counts where edges are protected."""
 
     features: PublishedFeatures
     y: Tensor
-    synthetic: MadeEdges | None
+    synthetic: SyntheticEdges | None
     counts: NeighbourCounts | None = None
 
 
-def assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: Parts) -> Graph:
-    """Put the released graph together."""
+def assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: ReleaseParts) -> Graph:
+    """Return the released graph of these parts."""
     features, synthetic = parts.features, parts.synthetic
     edge_index, public = graph.edge_index, graph.get("public_edges")
     if synthetic is not None and domain is not None:
-        edge_index, public = joined(domain, synthetic.pairs)
+        edge_index, public = joined_edges(domain, synthetic.pairs)
     return make_graph(
         features.x,
         edge_index,
@@ -137,11 +136,11 @@ def describe(
     schema: GraphSchema,
     privacy: ReleasePrivacy,
     domain: PairDomain | None,
-    parts: Parts,
+    parts: ReleaseParts,
     ledger: Ledger,
     randomness: Randomness,
 ) -> Release:
-    """Say what a released graph is."""
+    """Return the `Release` of a released graph."""
     labels = privacy.label_mechanism(len(schema.classes))
     return Release(
         method=method,
@@ -159,8 +158,8 @@ def describe(
     )
 
 
-def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
-    """Return what a reader of the released graph must know of its numbers."""
+def _notes(privacy: ReleasePrivacy, parts: ReleaseParts) -> tuple[str, ...]:
+    """Return what readers of the released graph must know about its numbers."""
     from graphveil.hierarchy.markov import ASYMPTOTIC
 
     notes = [parts.features.note] if parts.features.note else []
@@ -194,9 +193,9 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
             remedy="declare directed = false if both directions mean the same, or protect features alone",
         )
     public = getattr(graph, "public_edges", None)
-    # Declared, never guessed: an edge whose status nobody stated is private.
-    declared = getattr(graph, "private_nodes", None)
-    members = None if declared is None else torch.as_tensor(declared)
+    # Declared, never guessed: an edge that nobody declares public is private.
+    private_nodes = getattr(graph, "private_nodes", None)
+    members = None if private_nodes is None else torch.as_tensor(private_nodes)
     if public is None:
         return PairDomain(int(graph.num_nodes), members)
     public_edges = torch.as_tensor(graph.edge_index[:, public])
@@ -204,12 +203,12 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
 
 
 def edge_price(origin: Release) -> float:
-    """Return what one private edge has cost in a release; inf where edges went out as they are."""
+    """Return the epsilon of one private edge in a release; inf if edges were published as they are."""
     return float(origin.settings.get("epsilon_a", math.inf))
 
 
 def release_digest(released: Graph) -> str:
-    """Return a hash that tells one release from another."""
+    """Return a hash that identifies a release."""
     edges, labels = released.edge_index, released.y
     parts = {"features": released["x"], "edges": edges, "labels": labels}
     counts = released.release.counts
@@ -217,6 +216,6 @@ def release_digest(released: Graph) -> str:
 
 
 def rows_of(x: Tensor) -> Any:
-    """Return features [n, d] as numpy; CSR where they are sparse."""
+    """Return features [n, d] as numpy, or CSR if they are sparse."""
     features = as_matrix(x)
     return features.numpy() if isinstance(features, torch.Tensor) else features

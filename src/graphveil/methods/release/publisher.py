@@ -1,7 +1,7 @@
-"""What every method has whose curator publishes a graph: a collection is a release, and training reads it.
+"""The base of methods whose curator publishes a graph: a collection is a release, and training reads it.
 
-collect   release, or take what was released      the curator, once
-train     fit_released                            anybody, again and again
+collect   release, unless the graph is a release already      the curator, once
+train     fit_released                                        anybody, any number of times
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from graphveil.runtime.progress import ProgressCallback
 
 @dataclass(frozen=True)
 class PublishedGraph:
-    """What anybody trains on: a released graph, and who trains, validates and tests."""
+    """A released graph, and who trains, validates and tests."""
 
     graph: Graph
     split: Split
 
 
 class Publisher(Estimator):
-    """A method in two halves: `release` (the curator), then `fit_released` (anybody); `published`: the graph that was
-    fitted.
+    """A method in two halves: `release` (the curator), then `fit_released` (anybody); `published`: the released
+    graph that was fitted.
     """
 
     by_blocks: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class Publisher(Estimator):
     def collect(
         self, graph: Graph, *, split: Split, progress: ProgressCallback | None = None, **keywords: Any
     ) -> PublishedGraph:
-        """Release `graph`; one that was released already is taken as it is."""
+        """Release `graph`, unless it is a release already."""
         released = graph if graph.get("release") is not None else self.release(graph, split=split, **keywords)
         return PublishedGraph(released, split)
 
@@ -61,6 +61,6 @@ class Publisher(Estimator):
 
     @property
     def epsilon_relationship(self) -> float:
-        # A release may have been made with other settings than this method's; it is not at hand in a loaded one.
+        # From the ledger: the release may have other settings than this method.
         paid = [spend.epsilon for spend in self.ledger.spends if spend.unit == "edges"]
         return math.fsum(paid) if paid else math.inf if self.fitted else self.privacy.epsilon_a

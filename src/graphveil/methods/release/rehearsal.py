@@ -1,12 +1,12 @@
-"""A release rehearsed in made worlds before anything private is read: what it may be expected to buy.
+"""A release rehearsed in synthetic worlds, before anything private is read: its expected lift.
 
-    world      public features, labels and edges as they are; private edges made anew: as many as are assumed, each
-               between two classes as often as public edges are                            `posterior.block_prior`
+    world      public features, labels and edges as they are; synthetic private edges: as many as are assumed, between
+               two classes as often as public edges                                        `posterior.block_prior`
     release    by the same mechanism at the same price, of the world's private edges
-    lift       what is read with it, less what the public part alone says, on labels held out of both
+    lift       accuracy with it minus that of the public part alone, on labels held out of both
 
-The interval is over the held-out people of all worlds.  It covers neither that private edges may lie otherwise than
-public ones, nor that there may be fewer of them: a promise would need the private edges.
+The interval is over the held-out people of all worlds.  It does not cover that private edges may be distributed unlike
+public ones, or be fewer: a promise would need the private edges.
 """
 
 from __future__ import annotations
@@ -39,55 +39,56 @@ from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import contains, distinct
 
 WORLDS: Final = 2
-#: Fewer labels or public edges say too little of how edges and classes go together.
+#: The least labels and public edges: fewer do not show how edges follow classes.
 LEAST: Final = 50
-#: More people, or more of assumed and false edges together, take many minutes.
+#: The most people, and the most assumed and false edges: more take many minutes.
 MOST_PEOPLE: Final = 25_000
 MOST_EDGES: Final = 1_500_000
-#: Ways to publish pairs, of which as many may be false as noise makes.
+#: Mechanisms that publish pairs, of which noise makes many false.
 PAIRS: Final = ("edge-rand", "lap-graph")
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a mechanism bought in made worlds: its lift over the public part alone, as a share of held-out people."""
+    """The lift of a mechanism over the public part alone in synthetic worlds, as a share of held-out people."""
 
     edges: str
     lift: Interval
 
     @property
     def sentence(self) -> str:
-        """The expectation in words."""
+        """The lift and its interval, for people."""
         mean, low, high = (f"{100 * value:+.1f}" for value in (self.lift.mean, self.lift.low, self.lift.high))
         return f"{mean} points ({low} to {high})"
 
 
 def rehearsable(privacy: ReleasePrivacy, graph: Graph) -> bool:
-    """Whether a release can be rehearsed: edges alone are private, enough is public, and a world is no great work.
+    """Whether a release can be rehearsed: edges alone are private, enough is public, and worlds are small enough.
 
     Args:
-        privacy, graph: of which schema, public edges and who has a label are looked at.
+        privacy, graph: the graph's schema, public edges and who has a label are read.
     """
-    return _is_of_edges(privacy, graph) and _is_no_great_work(privacy, graph, domain_of(graph))
+    return _protects_edges_alone(privacy, graph) and _is_small_enough(privacy, graph, domain_of(graph))
 
 
 def alternatives(privacy: ReleasePrivacy, graph: Graph) -> tuple[str, ...]:
-    """Return other ways to publish the same edges that `outlook_of` expects something of."""
+    """Return other mechanisms for the same edges from which `outlook_of` expects lift."""
     domain, classes = domain_of(graph), len(graph.schema.classes)
     choices = [replace(privacy, edges=edges) for edges in (CLASS_COUNTS, *PAIRS) if edges != privacy.edges]
-    hopeful = [choice for choice in choices if outlook_of(choice, domain, classes).lift and _is_of_edges(choice, graph)]
-    return tuple(choice.edges for choice in hopeful if _is_no_great_work(choice, graph, domain))
+    promising = [choice for choice in choices if outlook_of(choice, domain, classes).lift]
+    possible = [choice for choice in promising if _protects_edges_alone(choice, graph)]
+    return tuple(choice.edges for choice in possible if _is_small_enough(choice, graph, domain))
 
 
 def rehearse(
     privacy: ReleasePrivacy, graph: Graph, rivals: Sequence[str] = (), *, share: float | None = None
 ) -> tuple[Rehearsal, ...]:
-    """Return what a release may be expected to buy, and what `rivals` would at the same price.
+    """Return the rehearsals of a release and of `rivals` at the same price.
 
     Args:
-        privacy, rivals: edges alone are protected; other ways to publish edges.
+        privacy, rivals: edges alone are protected; other mechanisms for edges.
         graph: features, labels and public edges are read, and nothing else.
-        share: of the edges that are private, where that is declared.
+        share: the declared share of edges that are private, or None.
     """
     domain, names = domain_of(graph), (privacy.edges, *rivals)
     whole = public_part_of(graph, None, domain)
@@ -96,19 +97,19 @@ def rehearse(
         split = random_split(graph, number)
         private = made_private(whole, domain, share, np.random.default_rng(number))
         part = public_part_of(graph, split, domain, seed=number)
-        alone = hits(read_public(part), graph, split)
+        public_hits = hits(read_public(part), graph, split)
         for name in names:
             scores = _read(replace(privacy, edges=name), part, domain, private, number)
-            gains[name].append(hits(scores, graph, split) - alone)
+            gains[name].append(hits(scores, graph, split) - public_hits)
     return tuple(Rehearsal(name, interval([np.concatenate(worlds)], difference=True)) for name, worlds in gains.items())
 
 
 def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng: np.random.Generator) -> Tensor:
-    """Return private edges made from public facts, int64 [2, m], u < v, distinct and protected.
+    """Return synthetic private edges from public facts, int64 [2, m], u < v, distinct and protected.
 
     Args:
         part, domain, rng: the public part, all labels known; the protected pairs, and the public edges.
-        share: of the edges that are private, where that is declared.
+        share: the declared share of edges that are private, or None.
     """
     total = assumed_neighbours(domain, share) * len(domain.ids) / 2
     groups = part.groups()
@@ -116,7 +117,7 @@ def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng:
     ids, member = domain.ids, groups.numpy()[domain.ids]
     order, size = np.argsort(member, kind="stable"), np.bincount(member, minlength=len(prior))
     rate = prior.numpy() * np.outer(size, size)
-    # Each pair of classes is two cells; what is drawn twice is one edge.
+    # Each pair of classes is two cells; a pair that is drawn twice is one edge.
     cells = rng.poisson(rate * (total / rate.sum())).ravel()
     first = np.cumsum(size) - size
     drawn = [first[g] + rng.integers(0, size[g]) for g in np.divmod(np.repeat(np.arange(cells.size), cells), len(size))]
@@ -128,8 +129,8 @@ def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng:
 
 
 def _read(privacy: ReleasePrivacy, part: PublicPart, domain: PairDomain, private: Tensor, seed: int) -> Tensor:
-    """Return what is read with a release of a world's private edges, scores [n, c]."""
-    # Of a made world: nobody is in it whom secure noise could hide.
+    """Return the scores [n, c] of reading a release of a world's private edges."""
+    # Seeded: the world is synthetic, so there is nobody to protect.
     randomness = SeededRandomness(seed)
     if privacy.edges == CLASS_COUNTS:
         classes = part.people.classes
@@ -141,15 +142,15 @@ def _read(privacy: ReleasePrivacy, part: PublicPart, domain: PairDomain, private
     return part.network(synthetic.pairs)
 
 
-def _is_of_edges(privacy: ReleasePrivacy, graph: Graph) -> bool:
+def _protects_edges_alone(privacy: ReleasePrivacy, graph: Graph) -> bool:
     with suppress(InputError):
         require_one_label(graph)
-        # Features behind noise are private: a world would have to make them up as well.
+        # Noisy features are private: a world would need synthetic ones as well.
         return privacy.protected == ("edges",) and privacy.edges not in CHAINS
     return False
 
 
-def _is_no_great_work(privacy: ReleasePrivacy, graph: Graph, domain: PairDomain) -> bool:
+def _is_small_enough(privacy: ReleasePrivacy, graph: Graph, domain: PairDomain) -> bool:
     public = 0 if domain.public is None else domain.public.shape[1]
     false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false if privacy.edges in PAIRS else 0
     edges = domain.nodes * assumed_neighbours(domain) + false

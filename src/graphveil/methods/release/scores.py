@@ -1,12 +1,12 @@
-"""Which share of a feature budget each feature gets: importance and sensitivity, from what may be known for them.
+"""The share of each feature in the budget of features, from importance and sensitivity.
 
     alpha_i = |SHAP_i| / sum |SHAP|                        importance, `methods.release.importance`            (eq. 6)
     beta_i  = |z_i - z^_i| / sum |z - z^|,  z^ with the sensitive input masked                                (eq. 5)
     theta_i = gamma alpha_i + (1 - gamma) (beta_min + beta_max - beta_i),  divided by their sum      (eq. 7 and Alg. 1)
 
 Without the division of Algorithm 1 the budgets would not add up to epsilon.  One vector serves all users and is fixed,
-with a stamp, before anybody's report is made: a vector of a user's own data would cost that user more than epsilon.  It
-comes from a declared public part, from a declared vector, or from a private estimate that is paid for.
+with a stamp, before any report: a vector from a user's own data would cost that user more than epsilon.  It comes from
+declared public nodes, from a declared vector, or from a private estimate that is paid for.
 
 Source: Tran et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks", IEEE BigData
 2022, section III-A and Algorithm 1.
@@ -43,9 +43,9 @@ from graphveil.runtime.late import Tensor, special, torch
 # numbers: no rounding depends on who else is there.
 
 
-# The part of delta that pays for cutting the noise's tails.
+# The share of delta for cutting the noise's tails.
 _TAIL: Final = 1e-3
-# The finest grid, and the widest noise in its steps: more would only make the table slower.
+# The finest grid in bits, and the widest noise in its steps: more would only slow the table down.
 _FINEST: Final = 14
 _WIDEST: Final = 1 << 14
 
@@ -74,7 +74,7 @@ class CentralMean:
         if not bool((rows >= 0).all()) or not bool(torch.isfinite(rows).all()):
             raise InputError("a score is negative or not a number", where="scores of the users", allowed="at least 0")
         total = quantise(rows.float(), bits=self.bits, normalise=False).values.long().sum(dim=0)
-        # Whole numbers before any scaling: what is published is a grid point whatever the rows were.
+        # Whole numbers before any scaling: the output is a grid point whatever the rows are.
         noisy = total + torch.from_numpy(self.noise.draw(self.dimension, randomness))
         return noisy.double() * 2.0**-self.bits / self.users
 
@@ -92,17 +92,18 @@ class CentralMean:
 
 
 def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) -> CentralMean:
-    """Return the mechanism with noise that costs at most (epsilon, delta), what the noise's table adds included."""
+    """Return the mechanism whose noise costs at most (epsilon, delta), including the price of its table."""
     require_number("(0, inf)", "private scores", epsilon=epsilon)
     require_number("(0, 1)", "private scores", delta=delta)
     require_whole(1, None, "private scores", dimension=dimension, users=users)
     # The table's probabilities are off by a relative error each: paid for in epsilon and delta before noise is
     # calibrated.
-    bend = 4 * dimension * RELATIVE_ERROR
-    multiplier = analytic_gaussian_sigma(epsilon - bend, delta * (1 - 2 * _TAIL - bend), math.sqrt(2))
+    table_error = 4 * dimension * RELATIVE_ERROR
+    target_delta = delta * (1 - 2 * _TAIL - table_error)
+    multiplier = analytic_gaussian_sigma(epsilon - table_error, target_delta, math.sqrt(2))
     cut = _cut(epsilon, delta, dimension)
     bits = min(_FINEST, math.floor(math.log2(_WIDEST / multiplier)))
-    # Up by a few units in the last place: scaling must not end below the noise that was paid for.
+    # Up by a few units in the last place: scaling must not round below the noise that was paid for.
     sigma = multiplier * 2.0**bits * (1 + 1e-15)
     if bits < 1 or sigma < 10:
         raise InputError(f"epsilon is {rounded_up(epsilon)}", where="private scores", allowed="about 0.001 to 100")
@@ -111,9 +112,11 @@ def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) ->
 
 
 def _cut(epsilon: float, delta: float, dimension: int) -> float:
-    """Return the standard deviations beyond which all coordinates' tails weigh at most their part of delta."""
+    """Return the number of standard deviations beyond which the tails of all coordinates cost at most their share of
+    delta.
+    """
     allowed = math.log(_TAIL * delta / dimension) - math.log1p(math.exp(min(epsilon, 700.0)))
-    # Steps of a quarter upwards: the search ends on the safe side, with a tail no heavier than allowed.
+    # Upwards in steps of a quarter: the search ends with a tail no heavier than allowed.
     cut = 7.0
     while math.log(2) + float(special.log_ndtr(-cut)) > allowed:
         cut += 0.25
@@ -123,7 +126,7 @@ def _cut(epsilon: float, delta: float, dimension: int) -> float:
 PUBLIC, DECLARED, ESTIMATED = SOURCES = ("public data", "a declared vector", "a private estimate")
 GAMMA: Final = 0.5
 #: Shares below this become 0.
-# A report at a millionth of the budget says nothing, and costs as many bytes as any other.
+# A report at a millionth of the budget is useless, and takes as many bytes as any other.
 LEAST: Final = 1e-6
 _OFF: Final = 1e-6
 
@@ -134,8 +137,9 @@ class Scores:
 
     Attributes:
         shares: [d], at least 0, adding up to 1; feature i gets epsilon shares[i].
-        source, note: one of `SOURCES`, and what exactly they were made of.
-        spends, guarantee: what an estimate cost, for the release's ledger, and what it protects; none of other sources.
+        source, note: one of `SOURCES`, and details for people.
+        spends, guarantee: the price of an estimate, for the release's ledger, and its guarantee; none for other
+            sources.
     """
 
     shares: tuple[float, ...]
@@ -147,7 +151,7 @@ class Scores:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise InputError(f"scores come from {self.source!r}", where="scores", allowed=", ".join(SOURCES))
-        # An estimate without a price would be private data in a public parameter of every mechanism after it.
+        # An estimate without a price would put private data into a public parameter of mechanisms.
         if (self.source == ESTIMATED) != bool(self.spends and self.guarantee):
             raise InputError("a price belongs to an estimate from private data, and to nothing else", where="scores")
         if not self.shares or not all(math.isfinite(share) and share >= 0 for share in self.shares):
@@ -157,7 +161,7 @@ class Scores:
 
     @property
     def stamp(self) -> str:
-        """The SHA-256 of the source and the shares: what a collection states before it begins."""
+        """The SHA-256 of the source and the shares, which a collection states before it begins."""
         # As little-endian float64: the stamp must be the same on every machine.
         content = self.source.encode() + b"\n" + np.array(self.shares, dtype="<f8").tobytes()
         return hashlib.sha256(content).hexdigest()
@@ -173,10 +177,10 @@ class PublicNodes:
     nodes: int
 
 
-def public_part(graph: Graph, public: Tensor | None) -> PublicNodes:
-    """Return the features and labels of the nodes that are declared public: a bool mask [n]. Raises InputError for no
-    mask, another form, nobody, or everybody while the schema calls the features private: scores are never read off
-    private data for nothing.
+def public_nodes(graph: Graph, public: Tensor | None) -> PublicNodes:
+    """Return the features and labels of the nodes that a mask [n] declares public. Raises InputError for no mask, one
+    of another form, an empty one, or a full one while the schema declares features private: scores from private data
+    must be paid for.
     """
     schema: GraphSchema = graph.schema
     if public is None:
@@ -209,15 +213,16 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
 
     Args:
         graph: only the number of its nodes is read.
-        share, seed: in (0, 1), None: everybody, which `public_part` refuses where features are private; fixes the draw.
+        share, seed: in (0, 1), None: everybody, which `public_nodes` refuses where features are private; fixes the
+            draw.
     """
     nodes = int(graph.num_nodes)
     if share is None:
         return torch.ones(nodes, dtype=torch.bool)
     require_number("(0, 1)", "public nodes", share=share)
-    chosen = torch.zeros(nodes, dtype=torch.bool)
-    chosen[torch.from_numpy(np.random.default_rng(seed).permutation(nodes)[: round(share * nodes)])] = True
-    return chosen
+    public = torch.zeros(nodes, dtype=torch.bool)
+    public[torch.from_numpy(np.random.default_rng(seed).permutation(nodes)[: round(share * nodes)])] = True
+    return public
 
 
 def masked_columns(part: PublicNodes, columns: Sequence[int]) -> Tensor:
@@ -242,15 +247,15 @@ def public_scores(part: PublicNodes, *, masked: Tensor | None = None, gamma: flo
     beta = None if masked is None else sensitivity(part.x, masked)
     theta = combine(alpha, beta, gamma)
     note = f"{len(part.x)} of {part.nodes} nodes whose features and labels are declared public, gamma {gamma:g}"
-    return Scores(_tuple(theta), PUBLIC, note)
+    return Scores(_shares(theta), PUBLIC, note)
 
 
 def declared_scores(values: Sequence[float] | Tensor) -> Scores:
-    """Return shares proportional to declared numbers of at least 0, not all 0; the declarer vouches that they are
+    """Return shares proportional to declared numbers of at least 0, not all 0, which the declarer vouches to be
     public.
     """
     return Scores(
-        _tuple(_normalised(torch.as_tensor(values, dtype=torch.float64), "declared scores")),
+        _shares(_normalised(torch.as_tensor(values, dtype=torch.float64), "declared scores")),
         DECLARED,
         "declared by the curator",
     )
@@ -267,9 +272,9 @@ def estimated_scores(
     alpha: Tensor | None = None,
     gamma: float = 0.0,
 ) -> tuple[Scores, Ledger]:
-    """Return shares from every user's private score, averaged by the analytic Gaussian mechanism, and the ledger. The
-    average stands for the sensitivity beta. The ledger is asked before anything is read. Raises BudgetError where the
-    ledger cannot pay.
+    """Return shares from every user's private scores, averaged by the analytic Gaussian mechanism, and the ledger. The
+    average takes the place of the sensitivity beta. Raises BudgetError, before anything is read, if the ledger cannot
+    pay.
 
     Args:
         per_user: [n, d], at least 0, such as |z - z^| of each user; a row longer than 1 is scaled to 1.
@@ -282,13 +287,13 @@ def estimated_scores(
     paid = ledger.spend(spend)
     # Clipping a noisy mean is post-processing: the true one has no negative entries.
     mean = mechanism.randomize(per_user, randomness=randomness).clamp_min(0)
-    if not bool((mean > 0).any()):  # drowned in noise: what is left says nothing, and an even split is what it says
+    if not bool((mean > 0).any()):  # nothing but noise: an even split
         mean = torch.ones_like(mean)
     theta = combine(alpha, _normalised(mean, "the estimate"), gamma)
     guarantee = mechanism.guarantee(randomness.void)
     price = f"({rounded_up(epsilon)}, {rounded_up(delta)})"
     note = f"the mean of {len(per_user)} users' clipped scores, {price}-private, gamma {gamma:g}"
-    return Scores(_tuple(theta), ESTIMATED, note, (spend,), guarantee), paid
+    return Scores(_shares(theta), ESTIMATED, note, (spend,), guarantee), paid
 
 
 def sensitivity(rows: Tensor, masked: Tensor) -> Tensor:
@@ -304,7 +309,7 @@ def combine(alpha: Tensor | None, beta: Tensor | None, gamma: float) -> Tensor:
     """Return theta [d] (eq. 7), divided by its sum (Alg. 1, line 5).
 
     Args:
-        alpha, beta, gamma: scores [d], each may be absent where its weight is 0; in [0, 1].
+        alpha, beta, gamma: scores [d], each may be None if its weight is 0; in [0, 1].
     """
     require_number("[0, 1]", gamma=gamma)
     if (gamma > 0 and alpha is None) or (gamma < 1 and beta is None):
@@ -314,7 +319,7 @@ def combine(alpha: Tensor | None, beta: Tensor | None, gamma: float) -> Tensor:
         parts.append(gamma * _normalised(alpha.double(), "importance"))
     if beta is not None and gamma < 1:
         share = _normalised(beta.double(), "sensitivity")
-        # Mirrored: the more a feature tells of the sensitive input, the less budget it gets (equation 7).
+        # Mirrored: the more a feature reveals of the sensitive input, the less budget it gets (equation 7).
         parts.append((1 - gamma) * (share.amin() + share.amax() - share))
     if len({len(part) for part in parts}) != 1:
         raise InputError(f"{len(parts[0])} and {len(parts[1])} scores", where="eq. 7", allowed="one a feature")
@@ -328,8 +333,8 @@ def _normalised(values: Tensor, what: str) -> Tensor:
     return values / total
 
 
-def _tuple(values: Tensor) -> tuple[float, ...]:
-    """The shares, those too small for a randomizer to honour set to 0: the feature is not sent at all."""
-    # Divided by their sum once more, so that what was cut off is not lost from the budget.
+def _shares(values: Tensor) -> tuple[float, ...]:
+    """Return the shares, with those below `LEAST` set to 0: such features are not sent."""
+    # Divided by their sum once more, so that the whole budget is used.
     shares = torch.where(values < LEAST, 0.0, values)
     return tuple(float(value) for value in shares / shares.sum())

@@ -1,9 +1,8 @@
-"""What a released graph keeps of the structure: degrees, blocks, homophily, clustering, and overlap beside chance.
+"""The structure that a released graph preserves: degrees, blocks, homophily, clustering, and overlap beside chance.
 
-A graph is here a list of its pairs, int64 [2, m] with u < v, each once.  Whatever is computed of released pairs is
-post-processing and may be shown to anybody; whatever is computed of the true private pairs is exact and for the curator
-alone.  `Preserved` keeps the two apart: its public form holds nothing of the second kind.  Everything takes time and
-memory in nodes plus edges.
+A graph is here a list of its pairs, int64 [2, m] with u < v, each once.  Figures of released pairs are post-processing
+and may be shown to anybody; figures of the true private pairs are exact and for the curator alone.  `Preserved` keeps
+them apart: its public form holds none of the second kind.  Time and memory are linear in nodes plus edges.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def structure_of(
 
     Args:
         labels: int64 [n], -1 unknown, or float 0/1 [n, c]; PUBLIC or released, as the figures show them.
-        groups, seed: groupings int64 [n] by name, -1 for in no group, public as well; fixes which wedges are looked at.
+        groups, seed: groupings int64 [n] by name, -1 for no group, public as well; fixes which wedges are sampled.
     """
     left, right = pairs.numpy()
     if len(left) and (int(left.min()) < 0 or int(right.max()) >= nodes or bool((left >= right).any())):
@@ -114,7 +113,7 @@ def degree_distance(first: Structure, second: Structure) -> float:
 
 def block_distance(first: Structure, second: Structure, grouping: str) -> float:
     """Return the Bray-Curtis distance of two tables of edge counts, in [0, 1]: 0 the same, 1 no block in common."""
-    # The upper half: the table is symmetric, and a block would count twice.
+    # The upper half: in the symmetric table a block would count twice.
     ours, theirs = (np.triu(graph.blocks[grouping]) for graph in (first, second))
     total = float((ours + theirs).sum())
     return float(np.abs(ours - theirs).sum()) / total if total else 0.0
@@ -122,7 +121,7 @@ def block_distance(first: Structure, second: Structure, grouping: str) -> float:
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many synthetic pairs are true ones, beside what as many uniform pairs of the protected set would hit.
+    """How many synthetic pairs are true ones, beside the hits of as many uniform pairs of the protected set.
 
     Attributes:
         synthetic, true, common: how many pairs of each, and of both.
@@ -138,8 +137,8 @@ class Overlap:
 
 
 def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
-    """Return the overlap of two lists of pairs [2, .] (u < v, distinct) inside `protected` possible pairs. Uniform
-    pairs hit as a hypergeometric law says.  Exact, and so for the curator only.
+    """Return the overlap of two lists of pairs [2, .] (u < v, distinct) inside `protected` possible pairs. The hits
+    of uniform pairs are hypergeometric.  Exact, and so for the curator only.
     """
     from scipy import stats  # takes longer to load than most commands take
 
@@ -155,12 +154,12 @@ def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
 
 @dataclass(frozen=True)
 class Preserved:
-    """What a release keeps: the released graph and its public edges alone and, for the curator, the truth.
+    """The structure that a release preserves: the released graph and its parts and, for the curator, the truth.
 
     Attributes:
         released, public_only, synthetic: public and synthetic edges; the public ones alone; the synthetic ones alone.
         truth, private, overlap: the true graph; its private edges alone; of synthetic and true ones. None outside the
-            curator's house.
+            curator's domain.
     """
 
     released: Structure
@@ -194,7 +193,7 @@ class Preserved:
 
 
 def distances(structure: Structure, truth: Structure) -> dict[str, float | None]:
-    """Return how far one graph's statistics are from another's: 0 is the same; None where one of them has none."""
+    """Return the distances of one graph's statistics from another's: 0 is equal; None if one of them has none."""
     return {
         "edges": abs(structure.edges - truth.edges) / max(truth.edges, 1),
         "degrees": degree_distance(structure, truth),
@@ -214,10 +213,11 @@ def preserved(
     labels: Tensor | None = None,
     seed: int = 0,
 ) -> Preserved:
-    """Return what a release of public and synthetic pairs keeps, [2, .] each with u < v and none in both.
+    """Return the structure that a release of public and synthetic pairs preserves, [2, .] each with u < v, disjoint.
 
     Args:
-        true, protected: the true private pairs, in the curator's house, None: public figures alone; of protected pairs.
+        true, protected: the true private pairs, for the curator, None: public figures alone; the number of protected
+            pairs.
         labels, seed: see `structure_of`; one-label classes are a grouping "class" of their own.
     """
     groups = {"class": labels} if labels is not None and labels.dim() == 1 else {}
@@ -243,16 +243,16 @@ class ReleaseStructure:
 
 
 def kept_structure(graph: Graph, released: Graph) -> ReleaseStructure | None:
-    """Return what a release keeps, or None where it publishes edges as they are.
+    """Return the structure that a release preserves, or None if it publishes edges as they are.
 
     Args:
-        graph, released: the true graph, whose private edges are read for the curator alone; what was made of it.
+        graph, released: the true graph, whose private edges are read for the curator alone; its release.
     """
     if not released.release.edges:
         return None
     nodes, domain = int(graph.num_nodes), domain_of(graph)
     facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
-    # Exact and without noise: what is made of it goes into the curator's part alone.
+    # Exact, without noise: it enters the curator's part alone.
     _, private = protected_pairs(nodes, graph.edge_index, **facts)
     public, synthetic = pairs_of(released, public=True), pairs_of(released, public=False)
     statistics = preserved(nodes, public, synthetic, true=private, protected=domain.size, labels=released.y)
@@ -260,9 +260,9 @@ def kept_structure(graph: Graph, released: Graph) -> ReleaseStructure | None:
 
 
 def with_statistics(released: Graph, figures: ReleaseStructure | None) -> Graph:
-    """Return the released graph with the public figures in its `release`; the curator's stay out."""
+    """Return the released graph with the public figures in its `release`, without those for the curator."""
     if figures is not None:
-        # A function of what was published: anybody could compute it, so it may be published with it.
+        # Anybody could compute these figures from the release, so they may be published with it.
         statistics = {**released.release.statistics, **figures.public}
         released.release = replace(released.release, statistics=statistics)
     return released
@@ -300,19 +300,19 @@ def _homophily(left: np.ndarray, right: np.ndarray, labels: Tensor) -> float | N
         labelled = (values[left] >= 0) & (values[right] >= 0)
         return float((values[left[labelled]] == values[right[labelled]]).mean()) if labelled.any() else None
     present = values > 0
-    total, counted = 0.0, 0
+    total, count = 0.0, 0
     # In slabs: pairs times labels at once would be many times the size of the graph.
     for start in range(0, len(left), _SLAB):
         ours, theirs = (present[ends[start : start + _SLAB]] for ends in (left, right))
         either = (ours | theirs).sum(axis=1)
         shared = (ours & theirs).sum(axis=1)
         total += float((shared[either > 0] / either[either > 0]).sum())
-        counted += int((either > 0).sum())
-    return total / counted if counted else None
+        count += int((either > 0).sum())
+    return total / count if count else None
 
 
 def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: int) -> float | None:
-    """Return the share of closed ones among `WEDGES` uniform wedges. Source: T. Schank, D. Wagner, "Approximating
+    """Return the share of closed wedges among `WEDGES` uniform ones. Source: T. Schank, D. Wagner, "Approximating
     Clustering Coefficient and Transitivity", JGAA 2005, section 2.
     """
     wedges = degrees * (degrees - 1) // 2
@@ -333,10 +333,10 @@ def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: 
     ends = np.sort(neighbours.indices[neighbours.indptr[centre] + np.stack([first, second])].astype(np.int64), axis=0)
     keys, which = np.unique(_keys(ends), return_inverse=True)
     listed = _keys(np.stack([left, right]))
-    # `searchsorted` gives one past the end for the largest; the comparison below sorts it out.
-    place = np.minimum(np.searchsorted(keys, listed), len(keys) - 1)
+    # `searchsorted` may return one past the end; the comparison below drops such keys.
+    index = np.minimum(np.searchsorted(keys, listed), len(keys) - 1)
     closed = np.zeros(len(keys), dtype=bool)
-    closed[place[keys[place] == listed]] = True
+    closed[index[keys[index] == listed]] = True
     return float(closed[which].mean())
 
 

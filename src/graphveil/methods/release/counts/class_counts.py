@@ -1,12 +1,12 @@
 """Class counts: a curator publishes, once, how many private neighbours of each public class everybody has, with noise.
 
-    release        public edges, features and labels as they are; in the place of private edges a table of counts
-    fit_released   readings of the counts, pooled with what the public part says alone    `release.count_readings`
+    release        public edges, features and labels as they are; in place of private edges a table of counts
+    fit_released   readings of the counts, pooled with the public part    `release.counts.count_readings`
 
-Whoever makes edges from private ones (randomized response, a tree) publishes pairs, and pairs are n^2 / 2: at the
-epsilons where a release is private most of them are false.  A count by class is what a classifier asks of an edge, an
-edge stands in two of them, and their noise does not grow with the graph.  Features and labels are public here: groups
-are public labels, and where there is none, what public edges and features expect.
+Randomized response or a tree publish pairs, of which there are n^2 / 2: at useful epsilons most of them are false.  A
+count by class is what a classifier needs of an edge; an edge is in two counts, and their noise does not grow with the
+graph.  Features and labels are public here: groups are public labels, or the classes that public edges and features
+lead to expect.
 Counts of neighbours by class behind noise: Kolluri, Baluta, Hooi, Saxena, "LPGNet: Link Private Graph Networks for Node
 Classification", CCS 2022, who train on them in rounds.  One release, public edges beside it and the readings are ours;
 the mechanism: `mechanisms.ClassCounts`.
@@ -43,7 +43,7 @@ from graphveil.runtime.progress import ProgressCallback
 
 @dataclass(frozen=True)
 class FittedCounts:
-    """What a fitted method keeps: public facts, the release's guarantee, probabilities [n, c] and what they rest on."""
+    """A fitted method: public facts, the release's guarantee, probabilities [n, c], and whether counts are in them."""
 
     schema: GraphSchema
     people: str
@@ -99,8 +99,8 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     # ---- anybody ----
 
     def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
-        """Read a released graph; may be called again and again at no privacy cost. Guarantee and ledger are then the
-        release's, whatever epsilon this method was built with: it would make a release of its own.
+        """Read a released graph, any number of times at no privacy cost. Guarantee and ledger are then the release's,
+        whatever epsilon this method was built with.
 
         Raises:
             InputError: for a graph that nobody released, or without counts for each of its nodes.
@@ -125,8 +125,8 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were released; nothing private is read, and other nodes
-        are refused: their neighbours have to be counted first, and nobody has paid for that.
+        """Return class probabilities [n, c] of the released nodes; nothing private is read. Other nodes are refused:
+        their neighbours would have to be counted, which nobody has paid for.
         """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
@@ -144,12 +144,11 @@ class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
 
     @property
     def account(self) -> Account:
-        """What was paid, and what for."""
+        """The account of the curator."""
         return self._curator.account
 
     @account.setter
     def account(self, account: Account) -> None:
-        """What was paid, and what for."""
         self._curator.account = account
 
     def parameters(self) -> dict[str, Any]:

@@ -1,19 +1,21 @@
-"""What is made of what was published: several readings, pooled by validation labels.
+"""Readings of a release: several opinions, pooled by validation labels.
 
 of counts of neighbours
     sums      the experts of class sums on noisy and public counts together
     both      the same, and beside them sums over public edges alone
     field     the exact likelihood of every row                                     `models.labels.count_fields`
-    public    what the public part says without any count                           `methods.release.public_part`
+    public    the public part without any count                                     `methods.release.public_part`
 of made edges and noisy features
-    network   trained on all that was published; of noisy features also without hops, and on the public edges
-    sums      of public features and labels the experts of class sums, on sums over made and public edges: a network
-              takes the mean over all neighbours, of which most may be made, and a sum leaves out what chance brings
-    public    as above; where features or labels went through noise: labels over public edges alone, by their pool
-              (`methods.local.label_pool`), and a network on features that are public
+    network   trained on the whole release; with noisy features also without hops, and on the public edges
+    sums      with public features and labels, the experts of class sums, on sums over synthetic and public edges: a
+              network takes the mean over all neighbours, of which most may be synthetic; from a sum the expectation
+              of chance is subtracted
+    public    as above; if features or labels are noisy: labels over public edges alone, by their pool
+              (`methods.local.label_pool`), and a network on public features
 
-All of them are pooled (`models.labels.pool`), and so is the public part alone; where held-out validation labels are not
-likelier under all of them by two standard errors or more, what was private is left out.  Post-processing of a release.
+All opinions are pooled (`models.labels.pool`), and so are those of the public part alone; unless held-out validation
+labels are likelier under all opinions by two standard errors or more, the public part is used alone.  Post-processing
+of a release.
 """
 
 from __future__ import annotations
@@ -39,47 +41,51 @@ from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
 
 COUNTS_USED, COUNTS_UNUSED = "public part and counts", "public part alone: the counts say too little"
-#: The weights that readings are thought to deserve before any label judges them: of counts, of the public part.
+#: Prior weights of the opinions, before any label judges them: of counts, of the public part.
 FIRST_COUNTS, FIRST_PUBLIC = (0.4, 0.4, 0.1), (0.1, 0.1, 0.1)
 
 
 @dataclass(frozen=True)
 class CountReading:
-    """Log-scores [n, c] of everyone, and whether the counts are in them."""
+    """Log-scores [n, c] of all nodes, and whether the counts are in them."""
 
     scores: Tensor
     variant: str
 
 
 def read_counts(public: PublicPart, counts: NeighbourCounts, rate: float) -> CountReading:
-    """Return what the public part and the counts say together.
+    """Return the reading of the public part and the counts.
 
     Args:
         public, counts, rate: of the release, as published, and of their noise, Pr[z] ~ e^(-rate |z|).
     """
-    people, free = public.people, public.opinions
+    people, public_opinions = public.people, public.opinions
     member = torch.nn.functional.one_hot(counts.groups, people.classes).float()
     table = CountedNeighbours(counts.counts.float(), neighbour_sums(public.pairs, member), rate)
     z = models.beside([table.private + table.public], table.variance**0.5)
     field = torch.log_softmax(count_fields(table, people.labels, people.train), dim=1)
-    both = [public.experts(z), public.experts(torch.cat([z, public.sums], dim=1)), field, *free]
+    opinions = [public.experts(z), public.experts(torch.cat([z, public.sums], dim=1)), field, *public_opinions]
     judge = _judge_of(public)
-    better = judge.better(both, free, (*FIRST_COUNTS, *FIRST_PUBLIC))
-    return CountReading(judge.pooled(free), COUNTS_UNUSED) if better is None else CountReading(better, COUNTS_USED)
+    better = judge.better(opinions, public_opinions, (*FIRST_COUNTS, *FIRST_PUBLIC))
+    return (
+        CountReading(judge.pooled(public_opinions), COUNTS_UNUSED)
+        if better is None
+        else CountReading(better, COUNTS_USED)
+    )
 
 
 def read_public(public: PublicPart) -> Tensor:
-    """Return what the public part says without any count [n, c]."""
+    """Return the log-scores [n, c] of the public part alone."""
     return _judge_of(public).pooled(public.opinions)
 
 
 @dataclass(frozen=True)
 class NetworkReading:
-    """What is made of a release that a network was trained on.
+    """The reading of a release on which a network was trained.
 
     Attributes:
-        scores, public: [n, c] of everyone, and of the public part alone. used: whether what was private is in the
-            scores.
+        scores, public: [n, c] of all nodes, and of the public part alone. used: whether private data, behind noise, is
+            in the scores.
     """
 
     scores: Tensor
@@ -87,8 +93,8 @@ class NetworkReading:
     used: bool
 
     @property
-    def words(self) -> str:
-        """What was used, in a sentence."""
+    def sentence(self) -> str:
+        """The parts that were used, for people."""
         if self.used:
             return "used: public part and what was made of private data, weighed by held-out validation labels"
         return (
@@ -100,12 +106,12 @@ class NetworkReading:
 def read_network(
     released: Graph, domain: PairDomain | None, reports: LocalReports, logits: Tensor, settings: NetworkSettings
 ) -> NetworkReading | None:
-    """Return what a network and the public part say together; None where no label can judge, or nothing was private.
+    """Return the reading of a network and the public part; None where no label can judge, or nothing was private.
 
     Args:
-        released: public edges, made edges, features and labels as they were published.
-        domain: the protected pairs and public edges; None: no edges were made.
-        reports, logits, settings: what the network was trained on, what came of it [n, c], and how.
+        released: public edges, synthetic edges, features and labels as they were published.
+        domain: the protected pairs and public edges; None: edges are public.
+        reports, logits, settings: the data of the network, its output [n, c], and its settings.
     """
     labels, noisy = labels_of(reports), "features" in released.release.settings
     if labels.values.dim() == 2 or not (noisy or domain is not None):
@@ -113,17 +119,17 @@ def read_network(
     judges = (labels.val & (labels.values >= 0)).nonzero()[:, 0]
     if not len(judges):
         return None
-    published = _Published(released, domain, reports, labels, noisy, settings)
-    free = published.public()
-    both = [torch.log_softmax(logits, dim=1), *published.networks(), *published.sums(), *free]
+    release = _Release(released, domain, reports, labels, noisy, settings)
+    public_opinions = release.public()
+    opinions = [torch.log_softmax(logits, dim=1), *release.networks(), *release.sums(), *public_opinions]
     judge = _Judge(judges, labels.channel.logs[:, labels.values[judges]].T)
-    better, public = judge.better(both, free), judge.pooled(free)
+    better, public = judge.better(opinions, public_opinions), judge.pooled(public_opinions)
     return NetworkReading(public if better is None else better, public, better is not None)
 
 
 @dataclass(frozen=True)
-class _Published:
-    """A release, and what networks are trained on; see `read_network`."""
+class _Release:
+    """A release and the data of networks on it; see `read_network`."""
 
     graph: Graph
     domain: PairDomain | None
@@ -157,22 +163,22 @@ class _Published:
         return public_part_of(self.graph, split, self.domain, seed=self.settings.seed)
 
     def sums(self) -> list[Tensor]:
-        """Return the scores of experts on sums over made and public edges."""
+        """Return the scores of experts on sums over synthetic and public edges."""
         if self.part is None or self.domain is None:
             return []
         edges = self.graph.edge_index[:, ~self.graph.public_edges]
         return [self.part.experts(self.part.made_sums(edges[:, edges[0] < edges[1]], self.domain))]
 
     def public(self) -> list[Tensor]:
-        """Return the scores of whatever needs no private edge and no private feature."""
+        """Return the scores that need no private edge and no private feature."""
         if self.part is not None:
             return self.part.opinions
         labels = self.labels
         values, settings = torch.where(labels.train | labels.val, labels.values, -1), self.settings
         read = read_labels(self.public_edges, values, labels.channel, seed=settings.seed, device=settings.device)
-        out_of_fold, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
-        # Nobody who validates judges an opinion that has heard them.
-        opinions = [torch.where(labels.val[:, None], out_of_fold, alone)]
+        out_of_fold, whole = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+        # A validation label judges no opinion that has seen it.
+        opinions = [torch.where(labels.val[:, None], out_of_fold, whole)]
         return opinions if self.noisy else [*opinions, self._network(self.public_edges, settings.steps_x)]
 
     def _network(self, topology: Topology, hops: int) -> Tensor:
@@ -182,36 +188,38 @@ class _Published:
 
 
 class _Judge:
-    """Pools opinions, log-probabilities [n, c] each, by validation labels: `val`, int64 [m], and `heard`, [m, c], log
-    Pr[label | class].
+    """Pools opinions, log-probabilities [n, c] each, by validation labels: nodes `val`, int64 [m], and `log_likelihood`
+    [m, c], log Pr[label | class].
     """
 
-    def __init__(self, val: Tensor, heard: Tensor) -> None:
-        self.val, self.heard = val, heard
+    def __init__(self, val: Tensor, log_likelihood: Tensor) -> None:
+        self.val, self.log_likelihood = val, log_likelihood
 
     def better(
-        self, opinions: list[Tensor], rivals: list[Tensor], first: Sequence[float] | None = None
+        self, opinions: list[Tensor], rivals: list[Tensor], prior_weights: Sequence[float] | None = None
     ) -> Tensor | None:
-        """Return the pool [n, c] of opinions where it is surely better than that of the rivals, else None; `first` are
-        the weights that opinions are thought to deserve before any label judges, None: all the same.
+        """Return the pool [n, c] of opinions if it is surely better than that of the rivals, else None.
+
+        Args:
+            prior_weights: of the opinions, before any label judges; None: equal weights.
         """
-        stacked, weights = _stacked(opinions, first)
+        stacked, weights = _stacked(opinions, prior_weights)
         stacked_rivals, equal = _stacked(rivals)
-        rival = held_out(stacked_rivals[:, self.val], self.heard, equal)
-        pool = better_pool(stacked[:, self.val], self.heard, weights, rival)
+        rival = held_out(stacked_rivals[:, self.val], self.log_likelihood, equal)
+        pool = better_pool(stacked[:, self.val], self.log_likelihood, weights, rival)
         return None if pool is None else torch.tensordot(pool.weights, stacked, dims=1)
 
     def pooled(self, opinions: list[Tensor]) -> Tensor:
         """Return the pool [n, c], from equal weights."""
         stacked, equal = _stacked(opinions)
-        pooled: Tensor = torch.tensordot(pool_weights(stacked[:, self.val], self.heard, equal), stacked, dims=1)
-        return pooled
+        weights = pool_weights(stacked[:, self.val], self.log_likelihood, equal)
+        return torch.tensordot(weights, stacked, dims=1)
 
 
-def _stacked(opinions: list[Tensor], first: Sequence[float] | None = None) -> tuple[Tensor, Tensor]:
-    # One opinion alone never rules a class out.
+def _stacked(opinions: list[Tensor], prior_weights: Sequence[float] | None = None) -> tuple[Tensor, Tensor]:
+    # Clamped: one opinion alone never rules a class out.
     stacked = torch.stack([scores.clamp_min(LEAST) for scores in opinions])
-    return stacked, torch.tensor(first or (1 / len(opinions),) * len(opinions))
+    return stacked, torch.tensor(prior_weights or (1 / len(opinions),) * len(opinions))
 
 
 def _judge_of(public: PublicPart) -> _Judge:

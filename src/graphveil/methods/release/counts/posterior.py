@@ -1,11 +1,11 @@
-"""How likely each published edge of randomized response or of LapGraph is a true one: weights in place of draws.
+"""The probability that a published edge of randomized response or LapGraph is a true one, as its weight.
 
-    prior      Pr[edge | groups g, h] = total S_gh,     S: share of public edges by groups of their ends, a pair
-    channel    e^l = Pr[published | edge] / Pr[published | none],   l = epsilon, of lap-graph that of the cells
+    prior      Pr[edge | groups g, h] = total S_gh,     S: share of public edges a pair, by groups of its ends
+    channel    e^l = Pr[published | edge] / Pr[published | none],   l = epsilon, for lap-graph that of the cells
     weight     1 / (1 + (1 - prior) / prior e^-l);  public edges have 1
 
-The groups are the labels of those who train, and what public edges and features expect of the others
-(`methods.release.public_part`); the total is the release's own unbiased estimate of how many private edges there are.
+The groups are the labels of training nodes, and the classes that public edges and features lead to expect of other
+nodes (`methods.release.public_part`); the total is the release's own unbiased estimate of the number of private edges.
 All of it is post-processing of a release.
 """
 
@@ -22,7 +22,7 @@ from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.runtime.late import Tensor, torch
 
 NONE, POSTERIOR = WEIGHTS = ("none", "posterior")
-#: No pair is thought to be an edge more often than this before the release is looked at.
+#: The largest prior probability of a pair.
 MOST: Final = 0.5
 
 
@@ -32,11 +32,11 @@ def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed
 
     Args:
         released, split: public and published edges, public features and labels; who trains and validates.
-        domain, seed: the protected pairs, and the public edges; fixes weights of the networks that expect groups.
+        domain, seed: the protected pairs, and the public edges; fixes weights of the networks that predict groups.
     """
     origin: Release = released.release
     edges, nodes = released.edge_index, int(released.num_nodes)
-    # Whatever else was randomized would be taken for public facts by the groups.
+    # The groups take features and labels for public facts.
     if (
         origin.settings.get("edges") not in ("edge-rand", "lap-graph")
         or "features" in origin.settings
@@ -46,19 +46,19 @@ def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed
     synthetic = edges[:, ~released.public_edges]
     log_ratio, total = _ratio_and_total(origin, domain, synthetic[:, synthetic[0] < synthetic[1]])
     part = public_part_of(released, split, domain, seed=seed)
-    # Weights that follow a person's label would tell it to the network, and validation would find that right.
+    # Weights that depended on a validation label would leak it to the network that it judges.
     groups = part.groups(of_judges=False)
-    before = block_prior(part, groups, total)[groups[edges[0]], groups[edges[1]]]
-    after = 1 / (1 + (1 - before) / before * math.exp(-log_ratio))
-    return Topology(edges, nodes, torch.where(released.public_edges, 1.0, after).float())
+    prior = block_prior(part, groups, total)[groups[edges[0]], groups[edges[1]]]
+    posterior = 1 / (1 + (1 - prior) / prior * math.exp(-log_ratio))
+    return Topology(edges, nodes, torch.where(released.public_edges, 1.0, posterior).float())
 
 
 def _ratio_and_total(origin: Release, domain: PairDomain, synthetic: Tensor) -> tuple[float, float]:
-    """Return l, and how many private edges the release itself says there are: at least one."""
+    """Return l, and the release's estimate of the number of private edges, at least one."""
     epsilon = float(origin.settings["epsilon_a"])
     if origin.settings["edges"] == "edge-rand":
         return epsilon, max(EdgeRand(epsilon=epsilon, domain=domain).estimate(synthetic).total, 1.0)
-    # Above the threshold both laws fall alike: their ratio is that of the cells' noise at every level of the tail.
+    # Above the threshold both tails decay alike: their ratio is that of the noise in cells.
     return (1 - float(origin.settings["count_share"])) * epsilon, max(float(synthetic.shape[1]), 1.0)
 
 
@@ -66,14 +66,14 @@ def block_prior(part: PublicPart, groups: Tensor, total: float) -> Tensor:
     """Return Pr[private edge] by the groups of its ends [c, c].
 
     Args:
-        part, groups: the public part, whose edges say which groups have edges between them; int64 [n], everybody's.
-        total: how many private edges there are.
+        part, groups: the public part with its edges; int64 [n].
+        total: the estimated number of private edges.
     """
     member = torch.nn.functional.one_hot(groups, part.people.classes).double()
     source, target = part.pairs
-    seen = member[source].T @ member[target]
+    counts = member[source].T @ member[target]
     size = member.sum(dim=0)
     pairs = (size[:, None] * size - torch.diag(size)).clamp_min(1.0)
-    # One edge spread evenly over each cell: a cell without public edges is thought rare, not impossible.
-    density = (seen + seen.T + 1.0) / pairs
+    # Plus one edge in each cell: a cell without public edges is improbable, not impossible.
+    density = (counts + counts.T + 1.0) / pairs
     return (density * (2 * total / (density * pairs).sum())).clamp_max(MOST)
