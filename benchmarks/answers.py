@@ -27,7 +27,7 @@ from graphveil.graphs.named.facebook100 import load_facebook100
 from graphveil.graphs.value.features import features_tensor
 from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.label_pool import pool_labels
-from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers
+from graphveil.methods.local.question import QuestionPrivacy, collect_answers, posterior_with_answers
 from graphveil.privacy import SeededRandomness
 from graphveil.privacy.accounting.report_bound import best_accuracy
 
@@ -126,15 +126,17 @@ def measured(graph: Graph, epsilon: float, plan: Plan, number: int) -> Row:
         "split": number,
         "test nodes": int(test.sum()),
         "label-pool": right(pool),
-        "own answer": right(answered(pool, released, Topology(torch.empty(2, 0, dtype=torch.int64), len(pool)), None)),
-        "learned": right(answered(pool, released, topology, None)),
-        "declared": right(answered(pool, released, topology, plan.statistics)),
+        "own answer": right(
+            posterior_with_answers(pool, released, Topology(torch.empty(2, 0, dtype=torch.int64), len(pool)), None)
+        ),
+        "learned": right(posterior_with_answers(pool, released, topology, None)),
+        "declared": right(posterior_with_answers(pool, released, topology, plan.statistics)),
         "bound": 100 * float((best_accuracy(predicted, epsilon) - predicted.max(axis=1)).mean()),
     }
     if plan.whole is None:
         return row
     whole = reports_to(graph, split, epsilon, plan.whole, 8000 + number)
-    return row | {"all values": right(answered(pool, whole, topology, None))}
+    return row | {"all values": right(posterior_with_answers(pool, whole, topology, None))}
 
 
 def reports_to(graph: Graph, split: Split, epsilon: float, question: str, seed: int) -> LocalReports:

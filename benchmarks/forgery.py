@@ -39,7 +39,7 @@ from graphveil.collection.export.suspects import ALARM, unlike
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.mechanisms import EdgeReports
 from graphveil.methods.base.people.released import LocalReports, Topology, randomize_people, topology_of
-from graphveil.methods.links.collection import LinkReports, among
+from graphveil.methods.links.collection import LinkReports, subgraph
 from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNN
@@ -96,7 +96,7 @@ def main() -> None:
     for data in given.data.split(","):
         graph = load_graph(data, root=given.data_root)
         # Whose class nobody knows is asked nothing: neither forgers nor accuracy could be told of them.
-        graph = among(graph, graph.y >= 0)
+        graph = subgraph(graph, graph.y >= 0)
         truth = Truth.of(graph.x, graph.y, len(graph.schema.classes))
         setting = Setting(data, graph, truth, (x, y, a), given.epochs, given.mode)
         shares = [float(item) for item in given.shares.split(",")]

@@ -197,7 +197,7 @@ def scores(
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
 
     from graphveil.graphs import load_plain
-    from graphveil.methods.release.scores import masked_columns, public_nodes, public_scores, public_share_of
+    from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 
     with working() as progress:
         graph = load_plain(data, data_root, progress=progress)
@@ -207,7 +207,7 @@ def scores(
                 allowed="data whose features are public",
                 remedy="for an experiment declare a share of the people public: --public-share 0.1",
             )
-        part = public_nodes(graph, public_share_of(graph, public_share, seed))
+        part = public_part(graph, public_share_of(graph, public_share, seed))
         masked = masked_columns(part, columns) if columns else None
         result = public_scores(part, masked=masked, gamma=gamma, seed=seed)
         # The stamp first: the collector states it beforehand, to show later that nothing was changed.

@@ -16,13 +16,13 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import (
     LinkReports,
-    among,
     named_pairs,
     pairs_of,
     people_key,
     randomize_graph,
     randomize_lists,
     reported_edges,
+    subgraph,
 )
 from graphveil.methods.links.entries import LIST_MECHANISMS
 from graphveil.methods.links.privacy import LinkPrivacy
@@ -116,12 +116,12 @@ def test_people_are_told_apart_by_public_facts_alone() -> None:
 def test_a_part_of_a_graph_has_its_own_people_and_the_links_among_them() -> None:
     graph = links_made.graph()
     chosen = torch.arange(made.NODES) % 3 > 0
-    part, numbers = among(graph, chosen), chosen.nonzero()[:, 0]
+    part, numbers = subgraph(graph, chosen), chosen.nonzero()[:, 0]
     assert torch.equal(part.x, graph.x[chosen]) and torch.equal(part.y, graph.y[chosen])
     assert part.ids == [graph.ids[row] for row in numbers.tolist()]
     inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
     assert torch.equal(numbers[part.edge_index], graph.edge_index[:, inside])
-    assert among(graph, torch.ones(made.NODES, dtype=torch.bool)) is graph
+    assert subgraph(graph, torch.ones(made.NODES, dtype=torch.bool)) is graph
 
 
 # ---- lists of some: of a pair only the ends that answered count, and nobody's silence is a no ----

@@ -20,7 +20,7 @@ from graphveil.methods.base.network.features import labels_of
 from graphveil.methods.base.network.network import Labels
 from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.entries import READINGS
-from graphveil.methods.links.opinions import beside, inputs_of, train_beside, two_steps, with_labels
+from graphveil.methods.links.opinions import inputs_of, list_columns, train_with_columns, two_steps, with_labels
 from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED, Opinion, judged_labels, read_lists, worth_pooling
 from graphveil.models import NamedPairs
 from graphveil.models.blocks.list_sums import unbiased_labels
@@ -186,7 +186,7 @@ def test_public_features_are_given_as_they_are_and_private_ones_standardised() -
 
 
 def trained(reports: Labels, *, seed: int = 0) -> Any:
-    return train_beside(inputs_of(released().people, "cpu"), beside(pairs(), shares()), reports, seed=seed)
+    return train_with_columns(inputs_of(released().people, "cpu"), list_columns(pairs(), shares()), reports, seed=seed)
 
 
 def test_validation_labels_take_no_part_in_what_they_judge() -> None:
@@ -201,6 +201,6 @@ def test_validation_labels_take_no_part_in_what_they_judge() -> None:
 def test_columns_of_both_steps_have_one_scale(mode: str, columns: int) -> None:
     z = two_steps(pairs(mode), shares())
     assert z.shape == (PEOPLE, columns)
-    assert torch.allclose(z[:, : columns // 2], beside(pairs(mode), shares()))
+    assert torch.allclose(z[:, : columns // 2], list_columns(pairs(mode), shares()))
     assert torch.allclose(z.mean(dim=0), torch.zeros(columns), atol=1e-5)
     assert torch.allclose(z.std(dim=0, correction=0), torch.ones(columns), atol=1e-3)

@@ -19,7 +19,7 @@ from graphveil.methods import LabelPropagation
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.local.plan import report_advice, split_advice
-from graphveil.methods.local.question import QuestionPrivacy, answered, read_statistics
+from graphveil.methods.local.question import QuestionPrivacy, posterior_with_answers, read_statistics
 from graphveil.methods.registry import plan
 from graphveil.privacy import SeededRandomness, assume, compose
 from graphveil.privacy.accounting.printed import rounded_up
@@ -68,7 +68,7 @@ def test_answers_of_friends_are_heard() -> None:
     turned = torch.where(rest, 1 - sent, sent)
     reports = replace(released.features.reports, labels=turned)
     changed = replace(released, features=replace(released.features, reports=reports))
-    evidence = [answered(pool, what, topology, statistics)[person] for what in (released, changed)]
+    evidence = [posterior_with_answers(pool, what, topology, statistics)[person] for what in (released, changed)]
     friends = graph.edge_index[0][graph.edge_index[1] == person]
     assert bool(released.features.who[friends].any())
     assert float((evidence[0] - evidence[1]).abs().max()) > 1e-3

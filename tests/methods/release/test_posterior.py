@@ -17,7 +17,7 @@ from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.counts.posterior import weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy
-from graphveil.methods.release.public_part import everybody, neighbour_sums, public_part_of
+from graphveil.methods.release.public_part import neighbour_sums, public_part_of, split_of_labelled
 from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.rehearsal import MOST_EDGES, alternatives, made_private, rehearsable, rehearse
 from graphveil.privacy import SeededRandomness
@@ -119,10 +119,10 @@ def test_another_set_of_private_edges_is_the_same_public_part() -> None:
 def test_a_quarter_of_those_with_a_label_validates(labelled: int) -> None:
     labels = torch.full((20,), -1)
     labels[:labelled] = 1
-    split = everybody(labels)
+    split = split_of_labelled(labels)
     assert (int(split.train.sum()), int(split.val.sum())) == (labelled - labelled // 4, labelled // 4)
     assert not bool((split.train & split.val).any() or split.test.any())
-    again = everybody(labels)
+    again = split_of_labelled(labels)
     assert torch.equal(split.train, again.train)
 
 

@@ -24,7 +24,7 @@ from graphveil.methods.release.scores import (
     central_mean,
     combine,
     estimated_scores,
-    public_nodes,
+    public_part,
     public_scores,
     sensitivity,
 )
@@ -56,10 +56,10 @@ EVERYBODY = torch.ones(60, dtype=torch.bool)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: public_nodes(made.graph(20), None), "private features must be paid for"),
-        (lambda: public_nodes(made.graph(20), ~EVERYBODY), "nobody"),
-        (lambda: public_nodes(made.graph(20), EVERYBODY), "everybody"),
-        (lambda: public_nodes(made.graph(20), EVERYBODY[:5]), "not a mask"),
+        (lambda: public_part(made.graph(20), None), "private features must be paid for"),
+        (lambda: public_part(made.graph(20), ~EVERYBODY), "nobody"),
+        (lambda: public_part(made.graph(20), EVERYBODY), "everybody"),
+        (lambda: public_part(made.graph(20), EVERYBODY[:5]), "not a mask"),
         (lambda: sensitivity(torch.ones(2, 3), torch.ones(2, 3)), "sum above 0"),
         (lambda: Scores((0.5, 0.5), ESTIMATED, "free"), "a price belongs to an estimate"),
         (lambda: Scores((1.0, 1.0), PUBLIC, "too much"), "add up to 2"),
@@ -72,12 +72,12 @@ def test_private_features_give_no_scores_for_nothing(call: Callable[[], object],
 
 
 @pytest.mark.parametrize("dimension", [20, 100])
-def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
+def test_nobody_but_the_public_part_is_read(dimension: int) -> None:
     graph = made.graph(dimension)
     public = torch.arange(60) < 30
-    first = public_nodes(graph, public)
+    first = public_part(graph, public)
     assert np.array_equal(first.x.numpy(), made.dense(graph.x)[:30])
-    second = public_nodes(made.neighbour(graph, person=40), public)
+    second = public_part(made.neighbour(graph, person=40), public)
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.y, second.y)
     shares = public_scores(first, masked=first.x * (torch.arange(dimension) > 3), gamma=0.0)

@@ -1,4 +1,4 @@
-"""A collection of features, labels and neighbour lists, and the estimators that ask everybody once.
+"""A collection of features, labels and neighbour lists, and the base of its estimators.
 
 Raw neighbour lists are read in :func:`randomize_lists` alone, raw features and labels in `released.randomize_people`;
 everything after is post-processing.
@@ -46,7 +46,7 @@ class LinkReports:
     Attributes:
         lists: the reports by mechanism part, see `LinkPrivacy.parts`; empty where links are public.
         public_links: [2, E] where links are declared public, else None.
-        heard: mask [n] of who sent a list; None: everybody. The lists of all others are empty, and say nothing.
+        heard: mask [n] of people who sent a list; None: all. The other lists are empty, and no evidence.
     """
 
     people: LocalReports
@@ -63,7 +63,7 @@ class LinkReports:
 
     @property
     def digest(self) -> str:
-        """A hash of what was sent that tells one collection from another."""
+        """A hash of all reports, which identifies the collection."""
         lists = {f"{part} {name}": t for part, sent in self.lists.items() for name, t in sent.to_tensors().items()}
         if self.heard is not None:
             lists["heard"] = self.heard
@@ -81,7 +81,7 @@ class LinkReports:
 
 
 def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: GraphSchema, nodes: int) -> tuple[Any, ...]:
-    """Return everything that one collection spends, in order."""
+    """Return all spends of one collection, in order."""
     return people.spends(schema) + links.spends(schema, nodes)
 
 
@@ -110,8 +110,8 @@ def randomize_graph(
     randomness: Randomness,
     engine: Engine = LOCAL,
 ) -> LinkReports:
-    """Return everybody's reports; whoever calls this has paid for them."""
-    # Lists first, as always: a seed must go on giving the same reports.
+    """Return everybody's reports, after they were paid for."""
+    # Lists first: this order keeps the reports of a seed.
     lists = randomize_lists(graph, links, randomness=randomness, engine=engine)
     released = randomize_people(graph, split, people, randomness=randomness, engine=engine)
     void = released.void if links.public else randomness.void
@@ -122,33 +122,33 @@ def randomize_graph(
 def randomize_new_people(
     graph: Graph, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> LinkReports:
-    """Return the reports of people who are only predicted: features and lists, no labels; they have paid."""
+    """Return the reports of people who are only predicted, after they paid: features and lists, no labels."""
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
-    # Nobody is asked for a label here, so there is none to randomize and none to pay for.
+    # Nobody sends a label, so none is randomized and none is paid for.
     features = replace(people, epsilon_y=math.inf)
     split = Split(nobody, nobody, nobody)
     return randomize_graph(graph, split, features, links, randomness=randomness, engine=engine)
 
 
-def among(graph: Graph, chosen: Tensor) -> Any:
-    """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other alone."""
-    if bool(chosen.all()):
+def subgraph(graph: Graph, mask: Tensor) -> Any:
+    """Return the graph of the people in a mask [n], with their links to each other alone."""
+    if bool(mask.all()):
         return graph
-    # Before anything is cut out: a fault in the whole must not become a valid part.
+    # Before cutting: an invalid graph must not become a valid part.
     validate(graph)
-    place = torch.cumsum(chosen, dim=0) - 1
-    inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
-    edges = place[graph.edge_index[:, inside]]
+    new_numbers = torch.cumsum(mask, dim=0) - 1
+    inside = mask[graph.edge_index[0]] & mask[graph.edge_index[1]]
+    edges = new_numbers[graph.edge_index[:, inside]]
     values: Any = as_matrix(graph.x)
-    rows = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
+    rows = values[mask.numpy()] if sp.issparse(values) else values[mask]
     features = features_from_rows(rows) if sp.issparse(rows) else rows
     ids = node_names(graph)
-    names = None if ids is None else [ids[int(row)] for row in chosen.nonzero()]
-    return make_graph(features, edges, graph.y[chosen], graph.schema, ids=names, like=graph)
+    names = None if ids is None else [ids[int(row)] for row in mask.nonzero()]
+    return make_graph(features, edges, graph.y[mask], graph.schema, ids=names, like=graph)
 
 
 def people_key(graph: Graph, name: str | None = None) -> str:
-    """Return a hash of the public facts that tell one group of people from another: name, number and ids.
+    """Return a hash of the public facts that identify the people of a graph: name, number and ids.
 
     Args:
         name: None: the graph's own.
@@ -159,7 +159,7 @@ def people_key(graph: Graph, name: str | None = None) -> str:
 
 
 def named_pairs(released: LinkReports) -> NamedPairs:
-    """Return what the lists say about every pair; refuses thinned lists, which say something else about each pair."""
+    """Return the evidence of the lists about every pair; refuses thinned lists."""
     schema = released.people.schema
     lists = released.links.parts(schema, released.nodes)["lists"]
     # Thinning depends on the whole list at once, so no likelihood of a single pair exists.
@@ -169,10 +169,10 @@ def named_pairs(released: LinkReports) -> NamedPairs:
 
 
 def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None) -> NamedPairs:
-    """Return what lists behind randomized response say about every pair.
+    """Return the evidence of lists behind randomized response about every pair.
 
     Args:
-        heard: mask [n] of who sent theirs; None: everybody.
+        heard: mask [n] of people who sent theirs; None: all.
     """
     if heard is not None and not bool(heard.all()):
         return pairs_of_some(lists, sent, heard)
@@ -190,9 +190,10 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
 
 
 def reported_edges(released: LinkReports) -> Tensor:
-    """Return the graph as reported, [2, E]: in mode "lower" both directions of what the lower id says; else as is.
+    """Return the graph as reported, [2, E]: in mode "lower" both directions of the lower id's report; else as is.
 
-    In mode "both" users receive from those whom their own list names (Solitude), or who name them if they sent no list.
+    In mode "both" users receive from people whom their own list names (Solitude), or who name them if they sent no
+    list.
     """
     if released.public_links is not None:
         return released.public_links
@@ -201,18 +202,18 @@ def reported_edges(released: LinkReports) -> Tensor:
     mode = released.links.mode_for(released.people.schema)
     if released.heard is not None:
         edges = edges[:, released.heard[edges[0]]]
-    # Only the lower id speaks for a pair, so what it says stands for both directions.
+    # Only the lower id reports a pair, so its report counts for both directions.
     if mode == "lower":
         return torch.cat([edges, edges.flip(0)], dim=1)
     if mode != "both":
         return edges
-    # Of a pair whose one end sent nothing the other end's list is all that is known, and stands for both.
-    alone = edges[:, :0] if released.heard is None else edges[:, ~released.heard[edges[1]]]
-    return torch.cat([edges.flip(0), alone], dim=1)
+    # If one end of a pair sent nothing, the list of the other end counts for both.
+    one_sided = edges[:, :0] if released.heard is None else edges[:, ~released.heard[edges[1]]]
+    return torch.cat([edges.flip(0), one_sided], dim=1)
 
 
 class ListsEstimator(FittedEstimator[F], ABC):
-    """A method on private lists: what devices do, and the step from them to the server."""
+    """The base of methods on private lists: the devices' half, and the booking of reports."""
 
     fits = "fit_reports"
     by_blocks = True
@@ -263,15 +264,15 @@ class ListsEstimator(FittedEstimator[F], ABC):
 
     @property
     def epsilon_relationship(self) -> float:
-        """What the most asked relationship has cost, once at least, by all reports of it; inf: links are public."""
+        """The price of the most asked relationship by all reports of it, at least one; inf: links are public."""
         ledger = self.account.ledger
         modes = {self.links.mode, *(spend.parameters.get("mode") for spend in ledger.spends if spend.unit == UNIT)}
-        # Of friends each names the other, also where a list holds what begins at its person: two directed links.
+        # Friends name each other, also in mode "directed": two directed links.
         ends = 2 if "directed" in modes else 1
         return times_paid(ledger, UNIT) * ends * self.links.relationship_epsilon
 
     def guarantee_of(self, schema: GraphSchema, nodes: int, void: str | None) -> Guarantee:
-        """Return what the collections protect that were paid for."""
+        """Return the guarantee of all paid collections."""
         ledger = self.account.ledger
         of_people = self.privacy.guarantee(schema, ledger=ledger)
         return replace(self.links.guarantee(of_people, schema, nodes, ledger), void=void)
@@ -291,7 +292,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         return schema
 
     def collection_facts(self, options: Mapping[str, Any], schema: GraphSchema, people: str | None) -> dict[str, Any]:
-        """Return what a saved file says of a collection, as JSON values."""
+        """Return a collection's part of a saved file, as JSON values."""
         return {
             "options": {**options, **{name: number(options[name]) for name in _EPSILONS}},
             "schema": schema_facts(schema),
@@ -302,5 +303,5 @@ class ListsEstimator(FittedEstimator[F], ABC):
 
 
 def options_from(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in what `collection_facts` gave."""
+    """Return the settings in `collection_facts`."""
     return {**facts["options"], **{name: stored_number(facts["options"][name]) for name in _EPSILONS}}

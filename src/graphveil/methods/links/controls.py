@@ -86,10 +86,10 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Controls:
     if released is None or method.links.public or method.links.mechanism != "lists":
         return {}
     if method.trains_network:
-        return _networks(method, released, graph, split)
+        return _network_rivals(method, released, graph, split)
     if method.reading != "all":  # what the other readings take would be read for them alone
         return {}
-    parts = _parts(method)
+    parts = _parts_read(method)
 
     def read(reading: str) -> np.ndarray:
         # Of the same reports each part is read once, and left in `parts` for the next rival.
@@ -101,7 +101,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Controls:
     return {name: partial(read, reading) for name, reading in WITHOUT_GRAPH.items()}
 
 
-def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
+def _network_rivals(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
     rivals: dict[str, dict[str, Any]] = {
         "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
         "lpgnn": {"denoiser": "none"},
@@ -121,7 +121,7 @@ def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Sp
         if bool(released.people.val.any()):
             epochs = max(rival.result.network.epoch, FEWEST_EPOCHS)
             again = Solitude(**{**plain, "epochs": epochs})
-            rival = again.fit_reports(replace(released, people=everybody(released.people)))
+            rival = again.fit_reports(replace(released, people=with_validation_in_training(released.people)))
         return hits(rival.predict_proba(), graph, split)
 
     return {name: partial(train, options) for name, options in rivals.items()}
@@ -139,12 +139,12 @@ def _budgets(method: LinkMethod) -> dict[str, Any]:
     return {**asdict(method.privacy), "epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
 
 
-def everybody(people: LocalReports) -> LocalReports:
+def with_validation_in_training(people: LocalReports) -> LocalReports:
     """Return the same reports, those who validate among those who train."""
     return replace(people, train=people.train | people.val, val=torch.zeros_like(people.val))
 
 
-def _parts(method: LinkMethod, names: tuple[str, ...] | None = None) -> dict[str, tuple[Opinion, ...]]:
+def _parts_read(method: LinkMethod, names: tuple[str, ...] | None = None) -> dict[str, tuple[Opinion, ...]]:
     """Return those parts of these names that a method has read already; by default what its rivals would read too."""
     if method.trains_network:
         return {}
@@ -157,7 +157,7 @@ def _parts(method: LinkMethod, names: tuple[str, ...] | None = None) -> dict[str
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method says without lists, and in the place of a network on them `links`; no list is read."""
     settings, reading = settings_of(method), "all" if method.trains_network else method.reading
-    earlier = _parts(method, _WITHOUT_LISTS)
+    earlier = _parts_read(method, _WITHOUT_LISTS)
     keywords: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
     return read_lists(released, reading, **keywords, earlier=earlier, leave_lists=True).scores.cpu()
 
@@ -169,20 +169,20 @@ def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
     public = replace(people.privacy, epsilon_x=math.inf)
     other = replace(released, people=replace(people, features=noise, privacy=public))
     # Such numbers are alike by chance alone.
-    return _again(method, other, _WITHOUT_FEATURES, alike=False)
+    return _refit_scores(method, other, _WITHOUT_FEATURES, alike=False)
 
 
 def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     schema, seed = released.people.schema, settings_of(method).seed
     # Half of all pairs at most: the estimate can be far off where lists are swamped, and must fit in memory.
     links = min(expected_links(released), released.nodes * (released.nodes - 1) // 4)
-    strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
+    strangers = RandomGraph(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
     # Seeded on purpose: these links are made up, so their noise protects nobody, and the control repeats.
     lists = randomize_lists(strangers, released.links, randomness=SeededRandomness(seed))
-    return _again(method, replace(released, lists=lists), _WITHOUT_LISTS)
+    return _refit_scores(method, replace(released, lists=lists), _WITHOUT_LISTS)
 
 
-def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, alike: bool = True) -> Tensor:
+def _refit_scores(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, alike: bool = True) -> Tensor:
     """Return scores of the method on a changed collection, in a copy that spends nothing of the method's.
 
     Args:
@@ -191,7 +191,9 @@ def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, 
     """
     if not method.trains_network:
         plain: dict[str, Any] = {name: getattr(method, name) for name in ("rounds", "blocks", "seed", "device")}
-        return read_lists(released, method.reading, **plain, earlier=_parts(method, same), alike=alike).scores.cpu()
+        return read_lists(
+            released, method.reading, **plain, earlier=_parts_read(method, same), alike=alike
+        ).scores.cpu()
     # Hops as they were chosen, and a network of the library's own.
     options = {**method.parameters(), **asdict(method.settings), "backbone": None}
     again = Solitude(**{**options, "epsilon_x": released.people.privacy.epsilon_x})
@@ -199,7 +201,7 @@ def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, 
 
 
 @dataclass(frozen=True)
-class Strangers:
+class RandomGraph:
     """A made graph, as far as `randomize_lists` looks at one."""
 
     schema: GraphSchema

@@ -1,4 +1,4 @@
-"""From noisy neighbour lists to the graph that a network is trained on; post-processing of reports.
+"""The graph of a network from noisy neighbour lists; post-processing of reports.
 
     none               the lists as they are
     calibration        the lists as they are; their weights are learned with the network   (Solitude, equation 14)
@@ -29,13 +29,13 @@ from graphveil.models.blocks.link_posterior import degree_prior, link_posterior
 from graphveil.models.labels.label_prior import class_shares
 from graphveil.runtime.late import Tensor, torch
 
-#: Named pairs less likely than this are left out: together they would weigh nothing.
+#: Named pairs less likely than this are left out: together they have hardly any weight.
 LEAST_LIKELY = 1e-3
 
 
 @dataclass(frozen=True)
 class SoftTopology:
-    """A weight on every pair; stands where a `Topology` does."""
+    """A weight on every pair, in place of a `Topology`."""
 
     links: SoftLinks
     num_nodes: int
@@ -48,7 +48,7 @@ class SoftTopology:
 
 
 def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftTopology:
-    """Return the graph that `denoiser` makes of the reports; refuses lists of a mechanism that it cannot read."""
+    """Return the graph from the reports by a denoiser; refuses lists of a mechanism that it cannot read."""
     nodes = released.nodes
     if released.public_links is not None:
         return Topology(released.public_links, nodes)
@@ -79,16 +79,16 @@ def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftT
 
 
 def degrees_of(released: LinkReports) -> Tensor:
-    """Return how many links everyone is thought to have [n].
+    """Return the estimated degrees [n].
 
-    In mode "lower" the noisy degree counts a person's links to higher ids alone.  How many of the v lower ones are
-    linked to person v is estimated without bias from the lists that name v, and shrunk towards v times the density by
-    the noise of that estimate beside the spread of a Poisson count. Of who sent nothing the density says all.
+    In mode "lower" the noisy degree counts a person's links to higher ids alone.  The links to the v lower ids are
+    estimated without bias from the lists that name v, and shrunk towards v times the density by the noise of that
+    estimate beside the variance of a Poisson count. People who sent nothing get the density.
     """
     lists = released.links.parts(released.people.schema, released.nodes)["lists"]
-    places = torch.arange(released.nodes).double()
+    numbers = torch.arange(released.nodes).double()
     heard = torch.ones(released.nodes, dtype=torch.bool) if released.heard is None else released.heard
-    after = released.nodes - 1 - (places if lists.mode == "lower" else 0 * places)
+    after = released.nodes - 1 - (numbers if lists.mode == "lower" else 0 * numbers)
     reported: Tensor = released.lists["degrees"].levels.double()
     density = max(float(reported[heard].sum()), 1.0) / max(float(after[heard].sum()), 1.0)
     own = torch.where(heard, reported, density * after)
@@ -99,16 +99,16 @@ def degrees_of(released: LinkReports) -> Tensor:
     named = torch.bincount(sent.columns, minlength=released.nodes)
     # Unbiased: each of `lower` lists names v with probability 1 - p if linked, and p if not.
     unbiased = (named - lower * lists.flip) / (1 - 2 * lists.flip)
-    usual = lower * density
-    # Where lists are swamped the estimate's variance is far above any degree: then the density alone is believed.
-    trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
-    both: Tensor = own + (places - lower) * density + usual + trust * (unbiased - usual)
-    return both.round().long()
+    expected = lower * density
+    # If lists are swamped the variance of the estimate is far above any degree, and the density alone remains.
+    weight = expected / (expected + lower * lists.variance).clamp_min(1e-30)
+    degrees: Tensor = own + (numbers - lower) * density + expected + weight * (unbiased - expected)
+    return degrees.round().long()
 
 
 def label_evidence(released: LinkReports) -> Tensor:
-    """Return what the label reports alone say of every node: log prior + log Pr[y' | class] [n, c]."""
+    """Return the evidence of the label reports alone about every node: log prior + log Pr[y' | class] [n, c]."""
     labels = labels_of(released.people)
     shares = class_shares(labels.values, labels.channel)
-    heard = labels.channel.logs[:, labels.values.clamp_min(0)].T
-    return shares.log() + torch.where((labels.values >= 0)[:, None], heard, torch.zeros(()))
+    log_likelihood = labels.channel.logs[:, labels.values.clamp_min(0)].T
+    return shares.log() + torch.where((labels.values >= 0)[:, None], log_likelihood, torch.zeros(()))

@@ -1,17 +1,17 @@
-"""What each part of a reading says of everyone: regressions, and a network on features beside counts from noisy lists.
+"""The opinions of a reading's parts: regressions, and a network on features beside counts from noisy lists.
 
-    m_u = corner of a regular simplex for u's reported class, set right by the label's channel; 0 without a report
-    H   = unbiased sums of M over everyone's noisy list, and over the lists that name them where links have a direction
-    S   = what others say of those whom one knows, `models.blocks.list_sums.shared_sums`
+    m_u = corner of a regular simplex for u's reported class, corrected by the label's channel; 0 without a report
+    H   = unbiased sums of M over each noisy list, and over the lists that name its person where links have a direction
+    S   = sums two steps away, `models.blocks.list_sums.shared_sums`
 
     network     z = [ asinh(H / max(noise, 1)) | H / |H| ] standardised
                 p(y | v) = softmax( selu( x_v W + z_v V + b ) W' )
     counts      z = the same of H and of S side by side,    p(y | v) = softmax( z_v W + b )
     regression  p(y | v) = softmax( x_v W + b ) behind the label's channel
 
-The network is that of class sums (`models.networks.two_layers`) on sums that people's own noise protects, trained
-twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on both.
-The few columns of counts cannot learn training labels by heart, as features and counts together may.
+The network is that of class sums (`models.networks.two_layers`), trained twice: on the training labels, while
+validation labels choose the epoch and may judge, and for as many epochs on both.  The few columns of counts cannot
+overfit training labels, as features and counts together may.
 Shapes: x [n, d]; H, S [n, c]; z [n, 2 c], of counts [n, 4 c]; twice as many where links have a direction.
 Post-processing of reports alone.
 """
@@ -37,23 +37,23 @@ from graphveil.runtime.late import sparse as sp
 from graphveil.training import Schedule, train
 
 HIDDEN, DROPOUT, LEARNING_RATE, WEIGHT_DECAY, EPOCHS = 64, 0.5, 0.01, 5e-4, 100
-#: A network is not trained on all labels for fewer epochs, whichever one validation labels chose.
+#: The fewest epochs of the training on all labels, whichever epoch validation labels chose.
 FEWEST_EPOCHS = 5
 
 
 @dataclass(frozen=True)
-class Trained:
-    """Log-probabilities [n, c]: `judged` by validation labels, that took no part in training; `final` after all did."""
+class NetworkOpinion:
+    """Log-probabilities [n, c]: `judged` of a training without validation labels, `final` of one with all labels."""
 
     judged: Tensor
     final: Tensor
 
 
-def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
+def list_columns(pairs: NamedPairs, shares: Tensor) -> Tensor:
     """Return z of the network.
 
     Args:
-        pairs: what the lists say.
+        pairs: the pairs that lists name.
         shares: M [n, c], unbiased, see `models.blocks.list_sums.unbiased_labels`.
     """
     messages = messages_of(shares)
@@ -79,22 +79,22 @@ def inputs_of(people: LocalReports, device: str) -> Inputs:
     return standardise(inputs, generator=torch.Generator().manual_seed(0))
 
 
-def train_beside(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> Trained:
+def train_with_columns(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> NetworkOpinion:
     """Train on features and z [n, k]; k = 0 leaves the lists out.
 
     Args:
         inputs: features [n, d].
-        z: what stands beside them.
+        z: columns beside the features.
         labels: as released; those that validate choose the epoch.
     """
     judged, epoch = _train(inputs, z, labels, EPOCHS, seed)
-    everybody = replace(labels, train=labels.train | labels.val, val=torch.zeros_like(labels.val))
-    final, _ = _train(inputs, z, everybody, max(epoch, FEWEST_EPOCHS), seed)
-    return Trained(judged, final)
+    all_labels = replace(labels, train=labels.train | labels.val, val=torch.zeros_like(labels.val))
+    final, _ = _train(inputs, z, all_labels, max(epoch, FEWEST_EPOCHS), seed)
+    return NetworkOpinion(judged, final)
 
 
 def _train(inputs: Inputs, z: Tensor, labels: Labels, epochs: int, seed: int) -> tuple[Tensor, int]:
-    """Return log-probabilities [n, c] and the epoch they are of: the last one where nobody validates."""
+    """Return log-probabilities [n, c] and their epoch: the last one without validation labels."""
     generator = torch.Generator().manual_seed(seed)
     classes = labels.channel.classes
     model = models.Fusion(inputs.dimension, z.shape[1], HIDDEN, classes, DROPOUT, generator=generator).to(z.device)
@@ -112,26 +112,28 @@ COUNT_STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
     """Return z of the counts."""
     messages = messages_of(shares)
-    columns = [beside(pairs, shares)]
+    columns = [list_columns(pairs, shares)]
     for way in (pairs, pairs.reversed) if pairs.directed else (pairs,):
         noise = noise_scale(way, neighbour_means(way, messages))
         columns.append(models.beside([shared_sums(way, messages)], float(noise.mean())))
     return torch.cat(columns, dim=1)
 
 
-def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
-    """Return log-scores [n, c] with what everyone's own label report says of its class.
+def with_labels(scores: Tensor, labels: Labels, log_channel: Tensor) -> Tensor:
+    """Return log-scores [n, c] plus the evidence of each person's own label report.
 
     Args:
         scores: [n, c].
         heard: log T [c, c].
     """
-    own = heard[:, labels.values.clamp_min(0)].T
-    return scores + torch.where((labels.train | labels.val)[:, None], own, torch.zeros(()).to(own))
+    evidence = log_channel[:, labels.values.clamp_min(0)].T
+    return scores + torch.where((labels.train | labels.val)[:, None], evidence, torch.zeros(()).to(evidence))
 
 
-def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float] = STRENGTHS) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities [n, c] of the regression on the training nodes, and of that on all who sent a label.
+def regress(
+    rows: Rows, labels: Labels, log_channel: Tensor, strengths: Sequence[float] = STRENGTHS
+) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities [n, c] of the regression on training nodes, and of that on all nodes with a label.
 
     Args:
         rows: [n, d].
@@ -140,6 +142,6 @@ def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float
         strengths: to choose from, weakest first.
     """
     train, val, labelled = (part.nonzero().squeeze(1) for part in (labels.train, labels.val, labels.train | labels.val))
-    fitted, strength = choose_logistic(rows, labels.values, train, val, heard, strengths)
-    final = fit_logistic(rows, labels.values, labelled, heard, strength)
+    fitted, strength = choose_logistic(rows, labels.values, train, val, log_channel, strengths)
+    final = fit_logistic(rows, labels.values, labelled, log_channel, strength)
     return fitted.log_probabilities(rows), final.log_probabilities(rows)

@@ -1,10 +1,10 @@
-"""What a local collection of neighbour lists costs one relationship, and what it guarantees.
+"""The price of a local collection of neighbour lists for one relationship, and its guarantee.
 
     lists              randomized response on every bit of the list, epsilon_a a bit          (Solitude)
     degree-preserving  a noisy degree, then the noisy list thinned to about that many         (DPRR)
     degree-and-lists   a noisy degree beside the noisy list                                   (Blink)
 
-An undirected relationship stands in two lists.  "lower": only the lower id reports it, which costs epsilon_a; "both":
+An undirected relationship is in two lists.  "lower": only the lower id reports it, which costs epsilon_a; "both":
 each end reports, which costs 2 epsilon_a; "directed": one link, one list, epsilon_a.
 """
 
@@ -28,7 +28,7 @@ from graphveil.privacy.statement.unit import RELATIONSHIP
 from graphveil.runtime.checks import require_choice, require_number
 
 UNIT = "links"
-#: The least and the largest part of a budget that a noisy degree may take.
+#: The least and the largest share of a noisy degree in a budget.
 SHARES = (0.01, 0.99)
 
 
@@ -40,7 +40,7 @@ class LinkPrivacy:
         epsilon_a: budget of everything one list sends, per bit; inf sends lists as they are.
         mode: one of MODES; None: "directed" for directed graphs, else "lower".
         mechanism: one of LIST_MECHANISMS.
-        degree_share: the part of epsilon_a that a noisy degree takes, for the last two mechanisms.
+        degree_share: the share of a noisy degree in epsilon_a, for the last two mechanisms.
     """
 
     epsilon_a: float
@@ -62,12 +62,12 @@ class LinkPrivacy:
 
     @property
     def list_epsilon(self) -> float:
-        """The part of epsilon_a that the list itself takes, next to a noisy degree."""
+        """The part of epsilon_a for the list itself, beside a noisy degree."""
         return self.epsilon_a * (1.0 if self.mechanism == "lists" else 1 - self.degree_share)
 
     def mode_for(self, schema: GraphSchema) -> str:
         """Return who reports what in a graph of this kind; refuses a mode that does not fit its direction."""
-        # "lower" by default: one report at the whole price tells more than two at half of it each.
+        # "lower" by default: one report at the whole price is better than two at half of it each.
         mode = self.mode or ("directed" if schema.directed else "lower")
         if (mode == "directed") != schema.directed:
             kind = "directed" if schema.directed else "undirected"
@@ -81,7 +81,7 @@ class LinkPrivacy:
 
     @property
     def relationship_epsilon(self) -> float:
-        # Two independent reports of one bit: whoever has both divides by e^epsilon_a twice.
+        # Two independent reports of one bit: their epsilons add up.
         return self.epsilon_a * (2 if self.mode == "both" else 1)
 
     def parts(self, schema: GraphSchema, nodes: int) -> dict[str, Any]:
@@ -108,12 +108,12 @@ class LinkPrivacy:
         return ledger.declare(UNIT, self.relationship_epsilon * (1 + queries))
 
     def spends(self, schema: GraphSchema, nodes: int) -> tuple[Spend, ...]:
-        """Return what one collection spends per relationship: one row, so that rounding up never exceeds the budget."""
+        """Return the spend of one collection per relationship: one row, so that rounding never exceeds the budget."""
         facts: dict[str, Any] = {"nodes": nodes, "mode": self.mode_for(schema), "epsilon_a": self.epsilon_a}
         if self.mechanism != "lists":
             facts["degree_share"] = self.degree_share
         parts = self.parts(schema, nodes).values()
-        # What the mechanisms say of themselves: rounding of thresholds may cost a little less than was asked for.
+        # From the mechanisms' guarantees: rounding of thresholds may cost slightly less than epsilon_a.
         total = math.fsum(part.guarantee.epsilon for part in parts)
         return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
 
@@ -122,27 +122,26 @@ class LinkPrivacy:
 
         Args:
             people: of features and label; its epsilon is inf where both are public.
-            ledger: says how often the most asked relationship was reported; None: once.
+            ledger: gives how often the most asked relationship was reported; None: once.
         """
-        many = times_paid(ledger, UNIT)
-        # The most asked relationship decides, as for features and labels.
-        links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
-        # Connections are no longer used as they are, and how often lists were reported is told below.
-        assumes = tuple(
-            fact for fact in people.assumes if fact != TOPOLOGY_PUBLIC and (many == 1 or fact != REPORTS_ONCE)
-        )
+        times = times_paid(ledger, UNIT)
+        # Of the most asked relationship, as for features and labels.
+        links = [part.guarantee for part in self.parts(schema, nodes).values()] * times
+        # Edges are not public here, and the number of reports is stated below.
+        dropped = (TOPOLOGY_PUBLIC,) if times == 1 else (TOPOLOGY_PUBLIC, REPORTS_ONCE)
+        assumes = tuple(fact for fact in people.assumes if fact not in dropped)
         people = replace(people, assumes=assumes)
         if not links:
             unit = together([people.unit, RELATIONSHIP]) if math.isinf(people.epsilon) else people.unit
             return replace(people, unit=unit, assumes=(*people.assumes, assume("links-sent-open")))
         of_links = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
-        noted = (
-            *with_report_counts(of_links.assumes, {"its neighbour list": many}),
+        link_assumes = (
+            *with_report_counts(of_links.assumes, {"its neighbour list": times}),
             *repeated_report_assumptions(ledger),
         )
-        of_links = replace(of_links, assumes=tuple(dict.fromkeys(noted)))
+        of_links = replace(of_links, assumes=tuple(dict.fromkeys(link_assumes)))
         if math.isinf(people.epsilon):
             return replace(of_links, assumes=of_links.assumes + people.assumes)
-        # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+        # Replacing a relationship by another would change two bits: the relation replaces whether one exists.
         of_links = replace(of_links, unit=of_links.unit.existence(), relation="replace")
         return compose([people, of_links], unit=together([people.unit, of_links.unit]))

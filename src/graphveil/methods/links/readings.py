@@ -1,4 +1,4 @@
-"""What is made of noisy neighbour lists: several readings, pooled by released validation labels.
+"""Readings of noisy neighbour lists: several opinions, pooled by released validation labels.
 
     regression  features alone                                  logistic, strength by validation labels
     network     features alone                                  a perceptron, epoch by validation labels
@@ -9,9 +9,9 @@
 
     beliefs    regression | fields          sums    regression, network | sums          all    all of them
 
-Left of the bar is what no list is needed for; its network joins the regression only where held-out validation labels
-are likelier for it.  Both sides are pooled (`models.labels.pool`); where held-out validation labels are not likelier
-under both than under the left one, by two standard errors or more, lists are left out.
+Opinions left of the bar need no list; their network joins the regression only if held-out validation labels become
+likelier.  Both sides are pooled (`models.labels.pool`); unless held-out validation labels are likelier under both than
+under the left one, by two standard errors or more, lists are left out.
 Shapes: scores [n, c], in logarithms.
 """
 
@@ -31,10 +31,10 @@ from graphveil.methods.base.network.network import Labels, as_matrix
 from graphveil.methods.links.collection import LinkReports, named_pairs
 from graphveil.methods.links.opinions import (
     COUNT_STRENGTHS,
-    beside,
     inputs_of,
+    list_columns,
     regress,
-    train_beside,
+    train_with_columns,
     two_steps,
     with_labels,
 )
@@ -55,13 +55,13 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 #: Of each field: whether people differ in degree, and whether likeness matters.
 FIELDS = ((False, False), (True, False), (False, True), (True, True))
-#: The weight that a part is thought to deserve before any label judges it.
+#: The prior weight of a part, before any label judges it.
 FIRST = {"regression": 0.5, "network": 0.1, "fields": 0.1, "sums": 0.5, "counts": 0.1}
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """Log-scores [n, c] as validation labels may judge them, and in the end; `first`: the weight it is first given."""
+    """Log-scores [n, c]: `judged` without validation labels, `final` with them; `first`: its prior weight."""
 
     judged: Tensor
     final: Tensor
@@ -70,7 +70,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Reading:
-    """Log-scores [n, c] of everyone, which parts of the reports they rest on, and the opinions of each part."""
+    """Log-scores [n, c] of all people, which reports are in them, and the opinions of each part."""
 
     scores: Tensor
     variant: str
@@ -90,47 +90,47 @@ def read_lists(
     leave_lists: bool = False,
     alike: bool = True,
 ) -> Reading:
-    """Return what a reading makes of the reports; without validation nodes a third of the training nodes judges.
+    """Return a reading of the reports; without validation nodes a third of the training nodes judges.
 
     Args:
-        seed: fixes weights of networks and what stands for features that are not collected.
+        seed: fixes weights of networks, and random numbers in place of features that are not collected.
         blocks: of the fields, see `models.blocks.labelled_blocks`.
-        earlier: opinions of parts that another reading of the same reports and settings has made already.
-        leave_lists: leave lists out whatever they say, for a control.
-        alike: whether pairs may be told apart by how alike their features are.
+        earlier: opinions of parts from another reading of the same reports and settings.
+        leave_lists: leave lists out in any case, for a control.
+        alike: whether likeness of features may be used.
     """
     labels = judged_labels(labels_of(released.people), device)
     require_taught(labels.train)
-    heard = labels.channel.logs.to(device)
+    log_channel = labels.channel.logs.to(device)
     without, lists = PARTS[reading][0], () if leave_lists else PARTS[reading][1]
     steps = _Steps(without, lists, rounds, progress)
-    server = _Server(released, labels, heard, rounds, blocks, seed, device, steps, earlier, alike)
+    server = _Server(released, labels, log_channel, rounds, blocks, seed, device, steps, earlier, alike)
     parts = {part: earlier.get(part) or tuple(server.opinions(part)) for part in (*without, *lists)}
-    free = [opinion for part in without for opinion in parts[part]]
-    both = free + [opinion for part in lists for opinion in parts[part]]
+    without_lists = [opinion for part in without for opinion in parts[part]]
+    opinions = without_lists + [opinion for part in lists for opinion in parts[part]]
     server.steps.finish()
-    likelihood = heard[:, labels.values[labels.val]].T
-    alone, without_lists = worth_pooling(free, labels, likelihood)
-    judged, first = _stacked(both, labels)
-    better = better_pool(judged, likelihood, first, without_lists) if lists else None
+    likelihood = log_channel[:, labels.values[labels.val]].T
+    pooled_without, held_out_without = worth_pooling(without_lists, labels, likelihood)
+    judged, first = _stacked(opinions, labels)
+    better = better_pool(judged, likelihood, first, held_out_without) if lists else None
     if better is not None:
-        pooled = _weighted(both, better.weights)
-    elif len(alone) == 1:
-        pooled = alone[0].final
+        pooled = _weighted(opinions, better.weights)
+    elif len(pooled_without) == 1:
+        pooled = pooled_without[0].final
     else:
-        judged, first = _stacked(alone, labels)
-        pooled = _weighted(alone, pool_weights(judged, likelihood, first))
-    return Reading(with_labels(pooled, labels, heard), LINKS_UNUSED if better is None else LINKS_USED, parts)
+        judged, first = _stacked(pooled_without, labels)
+        pooled = _weighted(pooled_without, pool_weights(judged, likelihood, first))
+    return Reading(with_labels(pooled, labels, log_channel), LINKS_UNUSED if better is None else LINKS_USED, parts)
 
 
 def judged_labels(labels: Labels, device: str) -> Labels:
-    """Return the labels on a device, with some of those that train set aside where nobody else judges."""
+    """Return the labels on a device; without validation labels a third of the training labels judges."""
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
         nodes, val = train.nonzero().squeeze(1), torch.zeros_like(train)
-        # By the number of nodes, which is public: the draw must be the same each time the same reports are read.
-        drawn = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
-        val[nodes[drawn[: len(nodes) // 3].to(device)]] = True
+        # Seeded by the number of nodes, which is public: the same reports must give the same draw.
+        order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(len(nodes)))
+        val[nodes[order[: len(nodes) // 3].to(device)]] = True
         train = train & ~val
     return replace(labels, values=values, train=train, val=val)
 
@@ -145,21 +145,22 @@ def _held_out(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Te
     return held_out(judged, likelihood, first)
 
 
-def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tuple[list[Opinion], Tensor]:
-    """Return all of them, or the first one alone where the others do not make held-out labels likelier; and how likely.
+def worth_pooling(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> tuple[list[Opinion], Tensor]:
+    """Return all opinions, or the first one alone unless the others make held-out labels likelier; and the held-out
+    log-likelihood.
 
-    A network on a hundred noisy columns may fit the training labels by heart, and get some weight all the same.
+    A network on a hundred noisy columns may overfit the training labels, and get some weight all the same.
 
     Args:
-        free: opinions that need no list.
+        opinions: opinions that need no list.
         labels: as released; those that validate judge.
         likelihood: [m, c] log-probability of each validation label given each class.
     """
-    total = sum(opinion.first for opinion in free)
-    shared = [replace(opinion, first=opinion.first / total) for opinion in free]
-    first = [replace(free[0], first=1.0)]
+    total = sum(opinion.first for opinion in opinions)
+    shared = [replace(opinion, first=opinion.first / total) for opinion in opinions]
+    first = [replace(opinions[0], first=1.0)]
     alone = _held_out(first, labels, likelihood)
-    if len(free) == 1:
+    if len(opinions) == 1:
         return first, alone
     pooled = _held_out(shared, labels, likelihood)
     return (shared, pooled) if pooled.sum() > alone.sum() else (first, alone)
@@ -184,18 +185,18 @@ class _Steps:
             self.progress(Progress(self.done, self.total))
 
     def finish(self) -> None:
-        """Tell that all is done, fields that were left out included."""
+        """Report that all is done, fields that were left out included."""
         if self.progress is not None:
             self.progress(Progress(self.total, self.total))
 
 
 @dataclass(frozen=True)
 class _Server:
-    """What the server holds: the reports, the labels with those that judge, and log T [c, c]."""
+    """The data of the server: the reports, the labels with those that judge, and log T [c, c]."""
 
     released: LinkReports
     labels: Labels
-    heard: Tensor
+    log_channel: Tensor
     rounds: int
     blocks: str
     seed: int
@@ -211,10 +212,10 @@ class _Server:
             yield from self._fields()
         elif part == "counts":
             z = two_steps(self._pairs, self._shares)
-            yield Opinion(*regress(z, self.labels, self.heard, COUNT_STRENGTHS), FIRST[part])
+            yield Opinion(*regress(z, self.labels, self.log_channel, COUNT_STRENGTHS), FIRST[part])
         else:
-            z = beside(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
-            trained = train_beside(self._inputs, z, self.labels, seed=self.seed)
+            z = list_columns(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
+            trained = train_with_columns(self._inputs, z, self.labels, seed=self.seed)
             self.steps.count()
             yield Opinion(trained.judged, trained.final, FIRST[part])
 
@@ -240,16 +241,16 @@ class _Server:
         if earlier := self.earlier.get("regression"):
             return earlier[0].judged, earlier[0].final
         features = unit_rows(features_of(self.released.people, self.seed)[0], self.device)
-        return regress(features, self.labels, self.heard)
+        return regress(features, self.labels, self.log_channel)
 
     def _fields(self) -> Iterator[Opinion]:
-        """Return the fields: they leave out what a node says of itself, so that one serves to judge and in the end."""
+        """Yield the fields: they leave out a node's own label, so that `judged` and `final` are the same."""
         labels, pairs, reports, alike = self.labels, self._pairs, self.released.people, None
         public = math.isinf(reports.privacy.epsilon_y)
         public_labels = torch.where(self._labelled & public, labels.values, -1)
-        evidence = with_labels(self._regressions[1], labels, self.heard)
+        evidence = with_labels(self._regressions[1], labels, self.log_channel)
         people = LabelledPeople(self._shares, public_labels)
-        # Where features are public: noisy ones are alike by chance.
+        # Only of public features: noisy ones are alike by chance.
         if self.alike and reports.privacy.epsilon_x == math.inf:
             features: Any = as_matrix(features_of(reports, self.seed)[0])
             rows = features.tocsr() if sp.issparse(features) else sp.csr_matrix(features.numpy())

@@ -1,11 +1,11 @@
-"""What neighbour lists say about pairs where some people sent none: of a pair only the ends that answered count.
+"""The evidence of neighbour lists about pairs if some people sent none: of a pair only the ends that reported count.
 
-    k_e         reports that could name pair e: of its ends that answer for it and sent their list
-    log L_e     = (2 named_e - k_e) ln((1 - p) / p),  0 where nobody was heard
+    k_e         reports that could name pair e: of its reporting ends that sent their list
+    log L_e     = (2 named_e - k_e) ln((1 - p) / p),  0 without any report
     chi^2       = mean over all pairs of E[L_e | link] - 1,  E[L_e | link] = r^{k_e},  r = (1 - p)^2 / p + p^2 / (1 - p)
 
-With that mean (L - 1) / chi^2 stays unbiased summed over pairs, where who answers has nothing to do with links: pairs
-of which nothing was heard give 0, and all others as much more. Pairs with fewer than all reports are named one by one.
+With that mean (L - 1) / chi^2 stays unbiased summed over pairs, if who reports is independent of links: pairs without a
+report give 0, and all others as much more. Pairs with fewer than all reports are listed one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.words import count_of
 
-#: Pairs that are named one by one for want of a report: 24 bytes each, and again in messages.
+#: The most pairs that lack a report, which are listed one by one: 24 bytes each, and again in messages.
 MOST_UNHEARD: Final = 20_000_000
 
 
@@ -32,7 +32,7 @@ def usual_excess(flip: float, reports: int = 1) -> float:
 
 
 def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
-    """Return n lists, those of who sent none (outside the mask [n]) empty.
+    """Return n lists; those outside the mask [n] are empty.
 
     Args:
         heard: mask [n].
@@ -49,36 +49,36 @@ def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> Named
     Args:
         heard: mask [n] of those who sent theirs.
     """
-    most, who = 2 if lists.mode == "both" else 1, heard.numpy()
+    reports_of_pair, heard_mask = 2 if lists.mode == "both" else 1, heard.numpy()
     evidence = lists.evidence(of_heard(sent, heard))
     source, target = evidence.source.numpy(), evidence.target.numpy()
-    # Of a named pair: what it would be worth had all been heard, plus what was not said against it.
-    unit = -evidence.background / most
-    ratio = evidence.log_ratio.numpy() + (most - _reports(lists.mode, who, source, target)) * unit
-    first, second = _lacking(lists, who)
-    apart = ~np.isin(first * lists.nodes + second, source * lists.nodes + target)
-    first, second = first[apart], second[apart]
-    rest = -_reports(lists.mode, who, first, second) * unit
+    # Of a named pair: its evidence if all had reported, plus that of missing reports, none of which denies it.
+    unit = -evidence.background / reports_of_pair
+    ratio = evidence.log_ratio.numpy() + (reports_of_pair - _reports(lists.mode, heard_mask, source, target)) * unit
+    first, second = _pairs_lacking_reports(lists, heard_mask)
+    unnamed = ~np.isin(first * lists.nodes + second, source * lists.nodes + target)
+    first, second = first[unnamed], second[unnamed]
+    rest = -_reports(lists.mode, heard_mask, first, second) * unit
     return NamedPairs(
         lists.nodes,
         torch.from_numpy(np.concatenate([source, first])),
         torch.from_numpy(np.concatenate([target, second])),
         torch.from_numpy(np.concatenate([ratio, rest])),
         evidence.background,
-        _information(lists, who),
+        _information(lists, heard_mask),
         evidence.directed,
     )
 
 
-def _reports(mode: str, who: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _reports(mode: str, heard_mask: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return k_e of pairs [m]; of an undirected pair the source has the lower number."""
-    reports: np.ndarray = who[source].astype(np.int64)
-    return reports + who[target] if mode == "both" else reports
+    reports: np.ndarray = heard_mask[source].astype(np.int64)
+    return reports + heard_mask[target] if mode == "both" else reports
 
 
-def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pairs_lacking_reports(lists: AdjacencyRR, heard_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs that could have been in more reports, as two int64 [m]."""
-    people, silent = np.arange(lists.nodes), np.flatnonzero(~who)
+    people, silent = np.arange(lists.nodes), np.flatnonzero(~heard_mask)
     count = len(silent) * (lists.nodes - 1)
     if count > MOST_UNHEARD:
         raise InputError(
@@ -88,20 +88,20 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
             remedy="leave out who sent nothing at all, or wait for more of them",
         )
     first, second = np.repeat(silent, lists.nodes), np.tile(people, len(silent))
-    # In mode "lower" a pair is in the list of its lower end alone: the silence of the other takes nothing away.
+    # In mode "lower" a pair is in the list of its lower end alone: the other end need not report.
     keep = first < second if lists.mode == "lower" else first != second
     first, second = first[keep], second[keep]
     if lists.mode != "both":
         return first, second
-    places = np.unique(np.minimum(first, second) * lists.nodes + np.maximum(first, second))
-    return places // lists.nodes, places % lists.nodes
+    keys = np.unique(np.minimum(first, second) * lists.nodes + np.maximum(first, second))
+    return keys // lists.nodes, keys % lists.nodes
 
 
-def _information(lists: AdjacencyRR, who: np.ndarray) -> float:
+def _information(lists: AdjacencyRR, heard_mask: np.ndarray) -> float:
     nodes, excess = lists.nodes, usual_excess(lists.flip)
     if lists.mode == "both":
-        senders = int(who.sum())
+        senders = int(heard_mask.sum())
         two, single = senders * (senders - 1) / 2, senders * (nodes - senders)
         return (two * usual_excess(lists.flip, 2) + single * excess) / (nodes * (nodes - 1) / 2)
     after = np.arange(nodes - 1, -1, -1) if lists.mode == "lower" else np.full(nodes, nodes - 1)
-    return float(after[who].sum() / after.sum()) * excess
+    return float(after[heard_mask].sum() / after.sum()) * excess

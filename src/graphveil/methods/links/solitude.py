@@ -45,11 +45,11 @@ from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     ListsEstimator,
-    among,
     options_from,
     people_key,
     randomize_new_people,
     spends_of,
+    subgraph,
 )
 from graphveil.methods.links.denoisers import SoftTopology, denoise
 from graphveil.methods.links.entries import DENOISERS, LINK_METHODS
@@ -371,7 +371,7 @@ class Solitude(ListsEstimator[FittedGraph]):
 
         def read(mask: Tensor, source: Randomness) -> dict[str, Tensor]:
             keywords: dict[str, Any] = {"randomness": source, "engine": engine}
-            sent = randomize_new_people(among(graph, mask), self.privacy, self.links, **keywords)
+            sent = randomize_new_people(subgraph(graph, mask), self.privacy, self.links, **keywords)
             return {"answers": self._answers(sent, engine)}
 
         keywords: dict[str, Any] = {"randomness": randomness, "group": people_key(graph), "what": "private reports"}

@@ -43,23 +43,21 @@ if TYPE_CHECKING:
     from graphveil.methods.local.controls import LocalMethod
 
 
-#: What methods of labels alone take beside budgets.
+#: Settings of methods of labels alone, beside budgets.
 _OF_POOLS = ("question", "statistics", "start")
 
 
 class LocalFamily(Family["LocalMethod", LocalCollection]):
-    """See `base.family.Family`. What trains networks to compare with is imported where it is called: a plan trains
-    none.
-    """
+    """See `base.family.Family`. Controls are imported late: a plan trains none."""
 
     serves_releases = True
 
     def used_settings(self, estimator: LocalMethod, settled: Mapping[str, object]) -> dict[str, Any]:
         used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
-        # With labels alone only the budgets were used: other settings in the record would claim that they mattered.
+        # Methods of labels alone use only these: a record must not list settings without effect.
         if not estimator.trains_network:
-            named = ("epsilon", *used, *(name for name in _OF_POOLS if settled.get(name) is not None))
-            return {name: used.get(name, value) for name, value in settled.items() if name in named}
+            names = ("epsilon", *used, *(name for name in _OF_POOLS if settled.get(name) is not None))
+            return {name: used.get(name, value) for name, value in settled.items() if name in names}
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
@@ -71,7 +69,7 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
         p, network = propagation_of(graph.edge_index, int(graph.num_nodes)), None
         if estimator.trains_network:
             network = estimator.settings
-            if estimator.open_hops:  # reports will choose them: as far as public edges tell
+            if estimator.open_hops:  # reports will choose them: planned by public edges
                 likely: dict[str, Any] = public_hops(p.matrix, classes)
                 network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
@@ -122,15 +120,15 @@ class LocalFamily(Family["LocalMethod", LocalCollection]):
 
 
 def pool_cost(p: Propagation, classes: int, work: float = MOST_WORK) -> tuple[float, float]:
-    """Return the (seconds, MB) of pooling labels over P, costly members within some multiply-adds."""
+    """Return the (seconds, MB) of pooling labels over P, with at most `work` multiply-adds of costly members."""
     seconds = spreading_seconds(p, (FOLDS + 1) * (classes - 1), pool_products(p.entries, classes, work))
     numbers, costly = p.nodes * classes, affordable(p.entries, classes, work)
-    # Of each member what it says without a person's own report, and with it; what some members at once take of all
-    # blocks, or of one; and what beliefs travel in along edges.
+    # The scores of each member, out of fold and whole; the working memory of members for all blocks, or one; and the
+    # messages of beliefs along edges.
     stored = 2 * members(p.entries, classes, work) * numbers
     at_once = (20 if costly else 10) * numbers * min(FOLDS + 1, max(1, AT_ONCE // max(1, numbers)))
-    along = costly * p.entries * (6 + 4 * classes)
-    return seconds, BASE_MEMORY_MB + 4 * (p.nbytes + stored + at_once + along) / 1e6
+    messages = costly * p.entries * (6 + 4 * classes)
+    return seconds, BASE_MEMORY_MB + 4 * (p.nbytes + stored + at_once + messages) / 1e6
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:

@@ -1,4 +1,4 @@
-"""What a fitted LPGNN keeps."""
+"""A fitted LPGNN."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from graphveil.runtime.late import Tensor, torch
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fitted LPGNN keeps: the public facts of its collection and the trained network. `published` is the
-    guarantee of the release that it was trained on, if any; `several`: a node has several labels, each by itself;
-    `notes`: what predictions for other people lean on.
+    """A fitted LPGNN: the public facts of its collection and the trained network. `published`: the guarantee of the
+    release that it was trained on, if any; `several`: whether a node has several labels; `notes`: assumptions of
+    predictions for other people.
     """
 
     schema: GraphSchema

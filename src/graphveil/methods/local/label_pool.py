@@ -1,15 +1,16 @@
-"""Label pool: the classes of a graph's nodes from noisy labels alone, by pooling several ways of reading them.
+"""Label pool: the classes of a graph's nodes from noisy labels alone, by pooling several readings of them.
 
     members   s_m(v) [c]: label propagation (8), labels so many hops away (5), Gaussian processes over the graph (5),
-              belief propagation (4), each without what it says of everybody, and scaled to unit root-mean-square
+              belief propagation (4), each without the part that is common to all nodes, and scaled to unit
+              root-mean-square
     pool      log p(y | v) = sum_m w_m s_m(v) + b log pi + const                     `models.labels.pool`
-    on scores of held-out reports: the reports are cut into FOLDS, a node's own fold never takes part in its score
-    (but for the class shares pi and the homophily, which all reports estimate together)
+    on scores of held-out reports: the reports are split into FOLDS, and a node's own fold has no part in its score
+    (but in the class shares pi and the homophily, which all reports estimate together)
 
-What a member says of everybody alike is one guess of the class shares, made from the same reports as pi: where edges
-are many it is all that long walks are left with, noise included, and it would drown what tells one node from another.
-The exact channel T of randomized response enters every member and the pool, so nothing is chosen by hand and no clean
-label is used.  benchmarks/README.md, "The panel", compares it with label propagation and LPGNN.
+The part of a member that is common to all nodes is an estimate of the class shares from the same reports as pi: on
+dense graphs long walks converge to it, noise included, and it would hide the differences between nodes.  The exact
+channel T of randomized response enters every member and the pool, so nothing is chosen by hand and no clean label is
+used.  benchmarks/README.md, "The panel", compares it with label propagation and LPGNN.
 Shapes: labels [n] with -1 for none, masks "used" [n, b], scores of a member [n, b, c].
 """
 
@@ -36,30 +37,30 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 FOLDS = 4
 #: (matrix, alpha) of label propagation; (matrix, hops); (matrix, alpha, penalty) of processes; (discount, temper) of
-#: beliefs, and after how many rounds: few for dense graphs, where reports soon come round again.
+#: beliefs, and the numbers of rounds: few for dense graphs, where reports soon return to their sender.
 SPREADS = (("gcn", 0.5), ("gcn", 0.8), ("gcn", 0.9), ("gcn", 0.95), ("gcn", 0.98), ("gcn", 0.99))
 WALKS = (("mean", 0.95), ("mean", 0.98))
 HOPS = (("gcn", 1), ("gcn", 2), ("gcn", 3), ("mean", 1), ("mean", 2))
 PROCESSES = (("mean", 0.9, 1.0), ("mean", 0.97, 0.1), ("mean", 0.97, 0.3), ("mean", 0.99, 0.3), ("gcn", 0.97, 0.3))
 BELIEFS, ROUNDS = ((0.25, 1.0), (0.5, 0.25)), (2, 8)
-#: The members that take part on every graph by name, as (matrix, hops, alpha) of `Rows.walk`. 0.985^30 is still nearly
-#: two thirds: what is cut off of the series must be small beside its sum.
+#: The members on every graph by name, as (matrix, hops, alpha) of `Rows.walk`. 60 steps above alpha 0.985, since
+#: 0.985^30 is still nearly two thirds, and the rest of the series must be small beside its sum.
 CHAINED = {f"spread {kind} {alpha}": (kind, 60 if alpha > 0.985 else 30, alpha) for kind, alpha in SPREADS + WALKS}
 CHAINED |= {f"hops {kind} {hops}": (kind, hops, 1.0) for kind, hops in HOPS}
-#: How many they are, the name of a reader trained elsewhere, and how many clues it is told.
-CHEAP, START = len(CHAINED), "start"
-OWN, COMMON = CHEAP + 1, CHEAP + 4
-#: No score that it is told is larger.
+#: Their number, the name of a pre-trained reader, and the numbers of its clues.
+CHAINED_MEMBERS, START = len(CHAINED), "start"
+OWN, COMMON = CHAINED_MEMBERS + 1, CHAINED_MEMBERS + 4
+#: The largest score among its clues.
 MOST = 8.0
-#: The costly members are left out where all processes together would take more multiply-adds than this.
+#: The costly members are left out if all processes together would take more multiply-adds than this.
 MOST_WORK = 2e11
-#: The same beside a network: beyond it they would take longer than its training.
+#: The same beside a network, than whose training they would otherwise take longer.
 NETWORK_WORK = 2e10
-#: Reports that weigh the members, at most: more would move no weight by anything that can be seen.
+#: The most reports that weigh the members: more would hardly change a weight.
 MOST_TEACHERS = 1 << 18
-#: Most numbers of a member's scores that are made at once, of as many blocks as they allow.
+#: The most numbers of a member's scores at once; the blocks of folds are computed together as far as they allow.
 AT_ONCE = 1 << 27
-#: Part of the reports' own class shares in pi: where noise hides the shares, the majority is still the better guess.
+#: The weight of the reports' own class shares in pi: if noise hides the shares, the majority is still the better guess.
 TRACE = 0.01
 
 
@@ -69,7 +70,7 @@ class Pool:
 
     Attributes:
         probabilities: [n, c]. weights: of each member by name.
-        doubt: Pr[class shares alone say as much], by held-out reports.
+        doubt: Pr[class shares alone are as good], by held-out reports.
     """
 
     probabilities: Tensor
@@ -77,8 +78,8 @@ class Pool:
     doubt: float
 
     @property
-    def words(self) -> str:
-        """What leads the pool."""
+    def sentence(self) -> str:
+        """The leading members, for people."""
         if self.doubt > 0.5:
             return "class shares, little else: the graph says nothing sure of the classes"
         heaviest = sorted(self.weights, key=lambda name: -self.weights[name])[:3]
@@ -99,55 +100,55 @@ def pool_labels(
     """Return class probabilities of every node from released labels.
 
     Args:
-        topology, labels: of the people, and what they reported, [n], -1 where nothing.
-        channel: what the labels went through.
+        topology, labels: of the people; reported [n], -1 where none.
+        channel: the noise of the labels.
         seed: fixes the folds, never privacy noise.
-        reader: trained elsewhere on `pool_clues`, one more member; None: none.
+        reader: pre-trained on `pool_clues`, one more member, or None.
     """
-    place: dict[str, Any] = {"device": device, "progress": progress, "engine": engine}
-    read = read_labels(topology, labels, channel, seed=seed, **place)
+    keywords: dict[str, Any] = {"device": device, "progress": progress, "engine": engine}
+    read = read_labels(topology, labels, channel, seed=seed, **keywords)
     if reader is not None:
         read = _with_reader(read, reader)
-    fitted = _weighed(read, read.folds >= 0)
+    fitted = _fitted_weights(read, read.folds >= 0)
     shares = dict(zip(read.names, (float(w) for w in fitted.members), strict=True))
     return Pool(torch.softmax(_pooled(read.whole, fitted, read.setting), dim=1).cpu(), shares, fitted.doubt)
 
 
 def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what labels alone say, as reports may judge it and in the end, log-probabilities [n, c] each. Nobody who
-    sent no report judges: there the two are the same.
+    """Return log-probabilities [n, c] from labels alone: out of fold, which reports may judge, and from all reports.
+    For people without a report the two are the same.
 
     Args:
-        judges: mask [n]; their reports take part in the first only in what all estimate together.
+        judges: mask [n]; in the first, their reports enter only the class shares and the homophily.
     """
     setting, folds = read.setting, read.folds
-    alone = torch.log_softmax(_pooled(read.whole, _weighed(read, folds >= 0), setting), dim=1)
-    fitted = _weighed(read, (folds >= 0) & ~judges.to(folds.device))
-    out_of_fold = alone.clone()
+    whole = torch.log_softmax(_pooled(read.whole, _fitted_weights(read, folds >= 0), setting), dim=1)
+    fitted = _fitted_weights(read, (folds >= 0) & ~judges.to(folds.device))
+    out_of_fold = whole.clone()
     out_of_fold[folds >= 0] = torch.log_softmax(_pooled(read.out_of_fold, fitted, setting), dim=1)
-    return out_of_fold, alone
+    return out_of_fold, whole
 
 
 def _pooled(scores: Sequence[Tensor], fitted: Weights, setting: _Setting) -> Tensor:
-    """Return sum_m w_m s_m + b log pi of the members' scores, as each of them [., c]."""
+    """Return sum_m w_m s_m + b log pi of the members' scores [., c]."""
     logits = (fitted.prior * setting.log_prior).repeat(len(scores[0]), 1)
-    for weight, own in zip(fitted.members.tolist(), scores, strict=True):
-        logits.add_(own, alpha=weight)
+    for weight, member_scores in zip(fitted.members.tolist(), scores, strict=True):
+        logits.add_(member_scores, alpha=weight)
     return logits
 
 
-def _weighed(read: Readings, taught: Tensor) -> Weights:
-    """Return the members' weights by the reports [n] that teach them, or by some of very many."""
-    sent = taught.nonzero().squeeze(1)
+def _fitted_weights(read: Readings, teachers: Tensor) -> Weights:
+    """Return the members' weights, fitted to the reports in a mask [n], or to some of very many."""
+    sent = teachers.nonzero().squeeze(1)
     if len(sent) > MOST_TEACHERS:
         sent = sent[:: -(-len(sent) // MOST_TEACHERS)]
     rows = torch.cumsum(read.folds >= 0, dim=0)[sent] - 1
-    scores = torch.stack([own[rows].float() for own in read.out_of_fold], dim=2)
+    scores = torch.stack([member_scores[rows].float() for member_scores in read.out_of_fold], dim=2)
     return fit_weights(scores, read.setting.likelihood[sent], read.setting.log_prior)
 
 
 def _with_reader(read: Readings, reader: Reader) -> Readings:
-    """Return the same with one more member, a reader trained elsewhere."""
+    """Return the readings with a pre-trained reader as one more member."""
     out_of_fold, whole = (unit_scores(reader.scores(*clues)[:, None]).squeeze(1) for clues in pool_clues(read))
     return replace(
         read, names=[*read.names, START], out_of_fold=[*read.out_of_fold, out_of_fold], whole=[*read.whole, whole]
@@ -156,13 +157,13 @@ def _with_reader(read: Readings, reader: Reader) -> Readings:
 
 @dataclass(frozen=True)
 class Readings:
-    """What the members make of released labels.
+    """The members' readings of released labels.
 
     Attributes:
-        setting: all that they read. folds: int64 [n], of every report; -1 where there is none.
+        setting: their inputs. folds: int64 [n], of every report; -1 where there is none.
         names: of the members.
-        out_of_fold: each one's scores [r, c] of who sent a report, in which that report's fold took no part.
-        whole: each one's scores of everybody, by all reports [n, c].
+        out_of_fold: each member's scores [r, c] of people with a report, without that report's fold.
+        whole: each member's scores [n, c] of all people, by all reports.
     """
 
     setting: _Setting
@@ -183,33 +184,33 @@ def read_labels(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Readings:
-    """Return what the members make of released labels.
+    """Return the members' readings of released labels.
 
     Args:
-        topology, labels, channel, seed, device, progress, engine: as of `pool_labels`.
-        work: most multiply-adds of the costly members, which are left out where they would take more.
+        topology, labels, channel, seed, device, progress, engine: as in `pool_labels`.
+        work: the most multiply-adds of the costly members, which are left out if they would take more.
     """
     setting = _Setting.build(topology, labels.to(device), channel.doubting, device).on(engine)
     folds = _folds(setting.labels, seed)
-    # All folds side by side in one product with P, which is read once for all of them, unless people are too many.
+    # All folds side by side in one product with P, unless there are too many people.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
     costly = affordable(setting.entries, channel.classes, work)
     together = max(1, AT_ONCE // max(1, len(folds) * channel.classes))
     parts = [range(FOLDS + 1)[start : start + together] for start in range(0, FOLDS + 1, together)]
     count, steps = members(setting.entries, channel.classes, work) * len(parts), 0
     sent = folds[folds >= 0]
-    # Of very many people by half precision, which changes a score by a two-thousandth.
-    kind = torch.float32 if len(parts) == 1 else torch.float16
+    # In half precision for very many people, which changes a score by a two-thousandth.
+    dtype = torch.float32 if len(parts) == 1 else torch.float16
     out_of_fold: dict[str, Tensor] = {}
     whole: dict[str, Tensor] = {}
     for blocks in parts:
         for name, scores in _scored(setting, used[:, blocks.start : blocks.stop], costly=costly):
-            own = out_of_fold.setdefault(name, scores.new_empty(len(sent), channel.classes, dtype=kind))
-            for place, block in enumerate(blocks):
+            held_out = out_of_fold.setdefault(name, scores.new_empty(len(sent), channel.classes, dtype=dtype))
+            for index, block in enumerate(blocks):
                 if block == FOLDS:
-                    whole[name] = scores[:, place].to(kind, copy=True)
+                    whole[name] = scores[:, index].to(dtype, copy=True)
                 else:
-                    own[sent == block] = scores[folds == block, place].to(kind)
+                    held_out[sent == block] = scores[folds == block, index].to(dtype)
             steps += 1
             if progress is not None:
                 progress(Progress(steps, count))
@@ -224,10 +225,11 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     """
     setting, sent = read.setting, (read.folds >= 0).nonzero().squeeze(1)
     prior = setting.log_prior - setting.log_prior.mean()
-    # The mean score of the class reported, undone for what randomized response leaves of it.
+    # The mean score of the reported class, divided by the channel's contrast.
     reported = setting.labels[sent][:, None]
     agreement = (
-        torch.stack([own.gather(1, reported).float().mean() for own in read.out_of_fold[:CHEAP]]) / setting.channel.lean
+        torch.stack([own.gather(1, reported).float().mean() for own in read.out_of_fold[:CHAINED_MEMBERS]])
+        / setting.channel.lean
     )
     graph = torch.cat(
         [
@@ -238,7 +240,7 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
     degree = setting.degree.log1p()[:, None]
     clues = []
     for scores, here in ((read.out_of_fold, degree[sent]), (read.whole, degree)):
-        cheap = torch.stack(scores[:CHEAP], dim=2).float()
+        cheap = torch.stack(scores[:CHAINED_MEMBERS], dim=2).float()
         own = torch.cat([cheap.clamp(-MOST, MOST), prior[:, None].expand(*cheap.shape[:2], 1)], dim=2)
         clues.append((own, torch.cat([here, graph.expand(len(here), -1)], dim=1)))
     return clues
@@ -246,7 +248,7 @@ def pool_clues(read: Readings) -> list[tuple[Tensor, Tensor]]:
 
 @dataclass(frozen=True)
 class _Setting:
-    """The public structure and what the reports say: everything the members read."""
+    """The inputs of the members: the public structure, the reports and what they estimate together."""
 
     adjacency: Adjacency  # both directions
     p: SparseMatrix
@@ -258,7 +260,7 @@ class _Setting:
 
     @staticmethod
     def build(topology: Topology, labels: Tensor, channel: Channel, device: str) -> _Setting:
-        # Both directions even if edges have one: labels are alike on either end.
+        # Both directions even if edges are directed: labels are alike on either end.
         p = topology.both_ways.normalised().to(device)
         counts = torch.bincount(labels[labels >= 0], minlength=channel.classes).to(device)
         prior = class_shares(labels, channel).to(device)
@@ -269,7 +271,7 @@ class _Setting:
         return _Setting(topology.both_ways, p, labels, likelihood, prior.log(), h, channel)
 
     def on(self, engine: Engine) -> _Setting:
-        """Return the same, whose products with P an engine works on; beliefs travel here."""
+        """Return the same with products with P on an engine; beliefs are propagated here."""
         return replace(self, p=self.p.on(engine))
 
     @property
@@ -284,7 +286,7 @@ class _Setting:
 
     @cached_property
     def edges(self) -> Edges:
-        """What beliefs travel along: with the opposite of every edge, which takes long to find."""
+        """The edges of beliefs, with the opposite of every edge, which takes long to find."""
         return edges_of(self.p)
 
     @cached_property
@@ -293,12 +295,12 @@ class _Setting:
         return self.adjacency.normalised("mean").to(self.labels.device).on(self.p.forward.engine)
 
     def limit(self, member: str) -> Tensor:
-        """Return what endless walks of a member tend to, up to a factor [n]: nothing where there is no edge."""
+        """Return the limit of endless walks of a member [n], up to a factor: 0 for isolated nodes."""
         return self.degree.sqrt() if member.startswith(("spread gcn", "hops gcn")) else (self.degree > 0).float()
 
 
 def _label_pairs(rows: Rows, labels: Tensor, classes: int) -> Tensor:
-    """Return `label_pairs` of the entries of a matrix, some rows after the others: the ends of all would take room."""
+    """Return `label_pairs` of the entries of a matrix, block by block to save memory."""
     pairs = torch.zeros(classes, classes, dtype=torch.float64, device=labels.device)
     for block in Blocks.of(len(labels), -(-rows.indices.numel() // max(1, len(labels)))):
         part = rows.part(block.rows)
@@ -314,7 +316,7 @@ def affordable(edges: int, classes: int, work: float = MOST_WORK) -> bool:
 
 def members(edges: int, classes: int, work: float = MOST_WORK) -> int:
     """Return how many members a pool has on a graph with so many directed edges."""
-    return CHEAP + affordable(edges, classes, work) * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))
+    return CHAINED_MEMBERS + affordable(edges, classes, work) * (len(PROCESSES) + len(BELIEFS) * len(ROUNDS))
 
 
 def pool_products(edges: int, classes: int, work: float = MOST_WORK) -> int:

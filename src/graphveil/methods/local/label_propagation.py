@@ -39,7 +39,7 @@ from graphveil.methods.base.storage import (
 )
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
-from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
+from graphveil.methods.local.question import QuestionPrivacy, collect_answers, posterior_with_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import Guarantee, Randomness
@@ -93,18 +93,18 @@ def propagate_labels(
 
     Args:
         p, labels, train, val: the matrix, released labels [n] (-1 where none), and masks [n].
-        channel: what the labels went through, inverted on the shares that reach a node.
+        channel: the noise of the labels, inverted on the shares that reach a node.
     """
     classes = channel.classes
     p = p.on(engine)
-    # With columns after those of the classes, into which nothing ever comes: products are soonest done so.
-    wide, judged = quick_width(classes), val.nonzero().squeeze(1)
-    # On validation labels that are not among the seeds: a variant that copied its own seeds would win otherwise.
-    tried = all_spread(p, label_matrix(labels, train, wide), judged)
-    hits = {name: int((z[:, :classes].argmax(dim=1) == labels[judged]).sum()) for name, z in tried}
+    # Padded with columns of zeros to the fastest width of products.
+    width, judges = quick_width(classes), val.nonzero().squeeze(1)
+    # On validation labels, which are not among the seeds: otherwise a variant that copies its seeds would win.
+    candidates = all_spread(p, label_matrix(labels, train, width), judges)
+    hits = {name: int((z[:, :classes].argmax(dim=1) == labels[judges]).sum()) for name, z in candidates}
     runs = variants(p)
     name = max(runs, key=hits.__getitem__)
-    z = runs[name](label_matrix(labels, train | val, wide))[:, :classes].contiguous()
+    z = runs[name](label_matrix(labels, train | val, width))[:, :classes].contiguous()
     return shares_to_probabilities(z, channel), name
 
 
@@ -114,14 +114,14 @@ def shares_to_probabilities(z: Tensor, channel: Channel) -> Tensor:
     """
     total = z.sum(dim=1, keepdim=True)
     shares = torch.where(total > 0, z / total.clamp_min(1e-30), torch.full_like(z, 1.0 / z.shape[1]))
-    # A little of the uncorrected shares: clipping alone would leave rows of zeros, and forget their order.
+    # Plus a little of the uncorrected shares: clipping alone would leave rows of zeros without an order.
     clean = ((shares - channel.flip) / channel.lean).clamp_min(0) + 1e-6 * shares
     return clean / clean.sum(dim=1, keepdim=True)
 
 
 @dataclass(frozen=True)
 class FittedLabels:
-    """What a fitted label propagation keeps."""
+    """A fitted label propagation."""
 
     schema: GraphSchema
     void: str | None
@@ -136,12 +136,12 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     Args:
         rule: "propagation" (the formulas above) or "pool" (see `methods.local.label_pool`).
-        epsilon_x: budget of an answer, all that a person without a label spends; with a question alone.
+        epsilon_x: budget of an answer, which is all that a person without a label spends; needs a question.
         question: what test nodes are asked about their features, see `mechanisms.question`; needed with epsilon_x.
         statistics: how often each class gives each answer, if that is public: rows of classes between semicolons,
             answers between commas, as "0.9,0.1; 0.2,0.8"; None: learned from the reports alone.
-        start: a reader trained elsewhere that is one more member of the pool, see `methods.base.network.start`:
-            "public" or a file; None: none.
+        start: a pre-trained reader as one more member of the pool, see `methods.base.network.start`: "public" or a
+            file; or None.
 
     After fitting: `guarantee`, `ledger`, `variant` (the formula chosen on noisy labels, or the pool's weights).
 
@@ -175,7 +175,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
                 raise InputError(f"{name} is a {type(text).__name__}", allowed="a text, as the command takes it")
         self.privacy = LocalPrivacy(None, epsilon_y)
         if question is not None or epsilon_x is not None:
-            # A question that is not set is asked for where the columns are known.
+            # A missing question is refused later, where the columns are known.
             self.privacy = QuestionPrivacy(epsilon_x, epsilon_y, question=question or "")
         elif statistics is not None:
             raise InputError("statistics of answers without a question", allowed="question=COLUMN=VALUE")
@@ -192,9 +192,9 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         self.topology: Topology | None = None
 
     def require_served(self, graph: Graph) -> None:
-        """Refuse a graph whose nodes have several labels, or that lacks what the question asks for."""
+        """Refuse a graph whose nodes have several labels, or that lacks the column of the question."""
         schema = require_servable(graph)
-        # A file that is not there must not be found missing after people were asked.
+        # Before people are asked: the file of the reader may be missing.
         self.reader()
         if isinstance(self.privacy, QuestionPrivacy):
             read_statistics(self.statistics, len(schema.classes), len(self.privacy.question_for(schema).answers))
@@ -204,7 +204,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return read_start(self.start, "label-pool", OWN, COMMON)
 
     def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
-        """Return everybody's report: labels of some, answers of the others where a question is asked."""
+        """Return everybody's report: a label, or an answer where a question is asked."""
         if not isinstance(self.privacy, QuestionPrivacy):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
         graph = checked_graph(graph, split, randomness)
@@ -225,19 +225,24 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     ) -> Self:
         """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
-        here, channel = topology.uncached(), released.channel
+        edges, channel = topology.uncached(), released.channel
         if self.rule == "pool":
-            place: dict[str, Any] = {"seed": self.seed, "device": self.device, "progress": progress, "engine": engine}
-            pool = pool_labels(here, released.labels, channel, **place, reader=self.reader())
-            probabilities, variant = pool.probabilities, pool.words
+            keywords: dict[str, Any] = {
+                "seed": self.seed,
+                "device": self.device,
+                "progress": progress,
+                "engine": engine,
+            }
+            pool = pool_labels(edges, released.labels, channel, **keywords, reader=self.reader())
+            probabilities, variant = pool.probabilities, pool.sentence
         else:
-            p = here.propagation().to(self.device)
+            p = edges.propagation().to(self.device)
             labels, train, val = (t.to(self.device) for t in (released.labels, released.train, released.val))
             probabilities, variant = propagate_labels(p, labels, train, val, channel, engine=engine)
             if progress is not None:
                 progress(Progress(1, 1))
         if isinstance(self.privacy, QuestionPrivacy):
-            probabilities = answered(probabilities, released, here, self.statistics)
+            probabilities = posterior_with_answers(probabilities, released, edges, self.statistics)
         fingerprint = topology.fingerprint
         self._fitted = FittedLabels(
             released.schema, released.void, fingerprint, probabilities.cpu(), variant, published
@@ -265,7 +270,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     @property
     def question(self) -> str | None:
-        """What people without a label are asked."""
+        """The question to people without a label."""
         return self.privacy.question if isinstance(self.privacy, QuestionPrivacy) else None
 
     @property

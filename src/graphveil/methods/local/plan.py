@@ -91,7 +91,7 @@ def plan_on_topology(
 
 def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
     """Return what several runs on a public topology are."""
-    # The noise was fixed_integers once, at publication: repeats share it, and their interval does not cover it.
+    # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
     if getattr(released, "origin", None) is not None:
         return f"{repeats} repeats with fresh splits of one release"
     return simulation_note(repeats)

@@ -1,15 +1,15 @@
-"""LPGNN's network pooled with what labels alone say of the same graph.
+"""LPGNN's network pooled with labels alone on the same graph.
 
-    z   = w1 u(network) + w2 log p        u: less its mean over the classes, to unit root-mean-square over everybody
-    p   = what the pool of labels says, see `methods.local.label_pool`
-    w   = the weights by which validation reports are likeliest, see `models.labels.pool`, pulled towards FIRST
+    z   = w1 u(network) + w2 log p        u: minus its mean over the classes, scaled to unit root-mean-square over all
+    p   = the probabilities of the pool of labels, see `methods.local.label_pool`
+    w   = the weights under which validation reports are likeliest, see `models.labels.pool`, regularized towards FIRST
 
-The reports that weigh were heard by neither: the network of a short training stands for the one in the end, and the
-pool leaves out each report where it speaks of its own node.  A network sees what features say, and the pool reads a
-graph in more ways than any number of hops: each is best on some family of graphs, and both together on most.
-A report is worth at most log 1/q, q the channel's chance of any other class, so that few forged ones move little.
+Neither side has seen the reports that weigh them: a network of a short training stands in for the final one, and the
+pool scores each node without its own report.  A network uses features, and the pool reads the graph in more ways than
+any number of hops: each is best on some family of graphs, and both together on most.  A report changes the likelihood
+by at most log 1/q, q the channel's probability of each other class, so that few forged reports have little influence.
 
-Ours.  All of it is post-processing of what was released, and costs no privacy.
+Ours.  All of it is post-processing of released data, and costs no privacy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pooled:
 
     @property
     def sentence(self) -> str:
-        """The weights in a sentence."""
+        """The weights, for people."""
         network, labels = (round(weight, 2) for weight in self.weights)
         return (
             f"the network (weight {network:g}) is pooled with what labels alone say (weight {labels:g}), weighed at no "
@@ -51,7 +51,7 @@ class Pooled:
 
 
 def can_pool(labels: Labels, settings: NetworkSettings) -> bool:
-    """Return whether labels have a pool: those of one class a node, whose channel is heeded."""
+    """Return whether labels have a pool: one label a node, in a loss that corrects for the channel."""
     return settings.loss == "drop" and labels.values.dim() == 1
 
 
@@ -67,32 +67,32 @@ def pool_with_labels(
     engine: Engine = LOCAL,
     **keywords: Any,
 ) -> Pooled:
-    """Return a trained network pooled with what labels alone say.
+    """Return a trained network pooled with labels alone.
 
     Args:
-        network, hops: trained on all reports; how its hops were chosen, if they were: the trial is what reports judge.
-        features, offset, labels, topology, settings: what it was trained on, as of `train_network`.
+        network, hops: trained on all reports; the choice of its hops, if any, whose trial the reports judge.
+        features, offset, labels, topology, settings: of its training, as in `train_network`.
     """
     values = torch.where(labels.train | labels.val, labels.values, -1)
     channel = labels.channel
-    where: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "engine": engine}
-    read = read_labels(topology, values, channel, **where, work=NETWORK_WORK)
+    read_keywords: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "engine": engine}
+    read = read_labels(topology, values, channel, **read_keywords, work=NETWORK_WORK)
     edges = read.setting.entries
     complete = affordable(edges, channel.classes, NETWORK_WORK) or not affordable(edges, channel.classes)
-    out_of_fold, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+    out_of_fold, whole = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
     judges = (labels.val & (values >= 0)).nonzero().squeeze(1)
     weights = torch.tensor(FIRST)
     if len(judges):
         trial = None if hops is None else hops.trial
         judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **keywords)
-        heard = channel.logs[:, values[judges]].T
+        log_likelihood = channel.logs[:, values[judges]].T
         opinions = torch.stack([_unit(judged.logits)[judges], out_of_fold[judges]])
-        # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.
-        weights = pool_weights(opinions.double(), heard.double(), weights.double()).float()
-    logits = torch.tensordot(weights, torch.stack([_unit(network.logits), alone]), dims=1)
-    return Pooled(logits, alone.exp() if complete else None, (float(weights[0]), float(weights[1])))
+        # In double precision, so that the search reaches the optimum, also on a GPU.
+        weights = pool_weights(opinions.double(), log_likelihood.double(), weights.double()).float()
+    logits = torch.tensordot(weights, torch.stack([_unit(network.logits), whole]), dims=1)
+    return Pooled(logits, whole.exp() if complete else None, (float(weights[0]), float(weights[1])))
 
 
 def _unit(scores: Tensor) -> Tensor:
-    """Return scores [n, c] as one block of `unit_scores`: trainings differ in how sure they are."""
+    """Return scores [n, c] in the scale of `unit_scores`: trainings differ in scale."""
     return unit_scores(scores[:, None]).squeeze(1)

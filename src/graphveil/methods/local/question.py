@@ -85,7 +85,9 @@ def collect_answers(
     return replace(labels, features=answers)
 
 
-def answered(probabilities: Tensor, released: LocalReports, topology: Topology, statistics: str | None) -> Tensor:
+def posterior_with_answers(
+    probabilities: Tensor, released: LocalReports, topology: Topology, statistics: str | None
+) -> Tensor:
     """Return class probabilities [n, c] with everybody's own answer and those of friends taken in.
 
     Args:

@@ -1,12 +1,12 @@
-"""Links that count for as much as their ends agree: what forged reports and fake people say reaches fewer.
+"""Links weighed by the agreement of their ends, so that forged reports and fake people have less influence.
 
     b_v   = class probabilities of v, pooled from the labels that were reported           `label_pool`
-    w_uv  = b_u . b_v            the probability that u and v are of one class, as far as the reports tell
+    w_uv  = b_u . b_v            the estimated probability that u and v are of one class
 
-Honest links are mostly between people of one class, in most graphs; a fake person that links to whomever it wants to
-mislead agrees with few of them, and so says less to each. No report is left out and none is asked for again: this is
-post-processing of reports, at no price. No weight is above that of a link between two who surely agree, so a forger
-gains nothing from being sure. Where most links are between people of unlike classes it costs accuracy.
+In most graphs honest links are mostly between people of one class; a fake person that links to its targets agrees with
+few of them, and so has less influence on each. No report is left out and none is collected again: this is post-
+processing of reports, at no price. No weight exceeds that of a link between two people who surely agree, so a forger
+gains nothing from certainty. If most links are between people of unlike classes it costs accuracy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from graphveil.methods.local.label_pool import pool_labels
 from graphveil.runtime.late import Tensor
 
 TRIMMINGS = ("none", "agreement")
-#: No link is left out: a matrix with an empty row would leave its person without any neighbour.
+#: The least weight: without any link, a person would have no neighbours.
 LEAST = 1e-3
 
 
 def trimmed(
     topology: Topology, released: LocalReports, *, seed: int, device: str = "cpu", engine: Engine = LOCAL
 ) -> Topology:
-    """Return the topology with links weighed by how far their ends agree. Raises InputError for several labels a
+    """Return the topology with links weighed by the agreement of their ends. Raises InputError for several labels a
     person, or edges that have weights already.
 
     Args:
@@ -38,7 +38,7 @@ def trimmed(
 
 
 def agreement(beliefs: Tensor, edge_index: Tensor) -> Tensor:
-    """Return how far the ends of each edge agree [E], between `LEAST` and 1.
+    """Return the agreement of the ends of each edge [E], between `LEAST` and 1.
 
     Args:
         beliefs, edge_index: [n, c], rows adding up to 1; int64 [2, E].

@@ -1,4 +1,4 @@
-"""UPGNet: LPGNN with two layers of another kind in place of its hops.
+"""UPGNet: LPGNN with two smoothing layers in place of its hops.
 
 The layers, and their source, are in `aggregation.inputs`.
 """

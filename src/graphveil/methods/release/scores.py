@@ -177,7 +177,7 @@ class PublicNodes:
     nodes: int
 
 
-def public_nodes(graph: Graph, public: Tensor | None) -> PublicNodes:
+def public_part(graph: Graph, public: Tensor | None) -> PublicNodes:
     """Return the features and labels of the nodes that a mask [n] declares public. Raises InputError for no mask, one
     of another form, an empty one, or a full one while the schema declares features private: scores from private data
     must be paid for.
@@ -213,7 +213,7 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
 
     Args:
         graph: only the number of its nodes is read.
-        share, seed: in (0, 1), None: everybody, which `public_nodes` refuses where features are private; fixes the
+        share, seed: in (0, 1), None: everybody, which `public_part` refuses where features are private; fixes the
             draw.
     """
     nodes = int(graph.num_nodes)

@@ -213,7 +213,8 @@ class _Judge:
         """Return the pool [n, c], from equal weights."""
         stacked, equal = _stacked(opinions)
         weights = pool_weights(stacked[:, self.val], self.log_likelihood, equal)
-        return torch.tensordot(weights, stacked, dims=1)
+        pooled: Tensor = torch.tensordot(weights, stacked, dims=1)
+        return pooled
 
 
 def _stacked(opinions: list[Tensor], prior_weights: Sequence[float] | None = None) -> tuple[Tensor, Tensor]:
