@@ -219,7 +219,7 @@ RAW_READERS = {
     "methods/base/people/released.py:ask_question": "the collection itself",
     "methods/local/lpgnn.py:LPGNN.probabilities": "features declared public, of a new graph",
     "methods/base/people/asking.py:randomize_features": "the feature reports of people to predict, after they paid",
-    "methods/links/collection.py:among": "the part of a graph that reports, after it paid",
+    "methods/links/collection.py:subgraph": "the part of a graph that reports, after it paid",
     "methods/base/network/objectives.py:true_score": "true labels, to measure accuracy in a simulation",
     "methods/curator/stages/training.py:read_people": "features and labels, which the curator knows",
     "methods/curator/stages/training.py:read_features": "features, which the curator knows",

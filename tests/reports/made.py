@@ -13,7 +13,7 @@ import torch
 from graphveil.attacks import AttackResult
 from graphveil.methods.base.storage import save_method
 from graphveil.methods.runs.intervals import Interval
-from graphveil.methods.runs.result import Cost, Result, Scores, Spent
+from graphveil.methods.runs.result import Cost, Result, RunPrivacy, Scores
 from graphveil.privacy import ProtectedUnit, assume, together
 from graphveil.privacy.ledger import Ledger, Spend
 from graphveil.privacy.statement.guarantee import Guarantee
@@ -139,7 +139,7 @@ def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
             best_control="random-features",
             lift=Interval(-0.002, -0.009, 0.005, (-0.002,) * runs),
         ),
-        privacy=Spent(promised, paid),
+        privacy=RunPrivacy(promised, paid),
         cost=Cost(seconds=12.3, seconds_method=1.7, peak_memory_mb=412.0),
         history=tuple(tuple(rows) for rows in history(runs)),
         model=None,

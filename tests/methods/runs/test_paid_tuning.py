@@ -273,7 +273,7 @@ def test_one_label_moves_the_count_by_one_and_the_score_has_noise_for_it(
     second = tuned(kind, start)
     assert len(counts) == 8
     assert all(abs(count - other) <= 1 for count, other in zip(counts[:4], counts[4:], strict=True))
-    assert first.settings == second.settings and first.met == second.met
+    assert first.settings == second.settings and first.score_note == second.score_note
     assert first.method.ledger == second.method.ledger
 
 

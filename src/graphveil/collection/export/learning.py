@@ -40,7 +40,7 @@ from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import build_method, find_method, resolved_choice
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
-from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent, peak_memory_mb
+from graphveil.methods.runs.result import ESTIMATED, Cost, Result, RunPrivacy, Scores, peak_memory_mb
 from graphveil.models.labels.label_prior import Channel
 from graphveil.privacy import SecureRandomness
 from graphveil.runtime.late import torch
@@ -178,7 +178,7 @@ def learn(
         data=received.schema.name,
         settings=family.used_settings(first, choice.settings),
         scores=scores,
-        privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
+        privacy=RunPrivacy(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
         cost=Cost(time.perf_counter() - start, float(np.mean([run.seconds for run in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in run.method.history) for run in runs),
         model=first,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphveil.methods.base.method import BASELINE, Method
 from graphveil.methods.base.settings import network_options
 
-#: What plain networks are saved as, whatever their backbone.
+#: The kind under which plain networks are saved, whatever their backbone.
 PLAIN_NETWORK = "plain-network"
 _OPTIONS = network_options(without=("model", "steps_x", "steps_y"))
 

@@ -19,7 +19,7 @@ from graphveil.runtime.late import Tensor
 
 
 class BaselineFamily(Family[PlainNetwork, LocalCollection]):
-    """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
+    """See `base.family.Family`. Controls are imported late: a plan trains none."""
 
     serves_releases = True
 
@@ -39,11 +39,11 @@ class BaselineFamily(Family[PlainNetwork, LocalCollection]):
 
         controls = {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
         private = {"labels", "edges"} & set(graph.schema.private)
-        # A plain network protects nothing, so no epsilon says what is public: the declaration does.
+        # A plain network has no epsilon that determines what is public: the declaration does.
         if private and "public-only" in controls:
             classes = len(graph.schema.classes)
-            even = np.full(int(split.test.sum()), 1.0 / classes)
-            controls["public-only"] = (lambda: even) if "labels" in private else controls["majority"]
+            uniform = np.full(int(split.test.sum()), 1.0 / classes)
+            controls["public-only"] = (lambda: uniform) if "labels" in private else controls["majority"]
         return controls
 
     def ceiling(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
@@ -60,8 +60,11 @@ class BaselineFamily(Family[PlainNetwork, LocalCollection]):
         if published:
             return release_notes(estimator, graph)
         model, private = estimator.settings.model, graph.schema.private
-        beside = controlled and model == "mlp" and "edges" in private
-        return (open_reading(graph.schema, model), *(("its controls read the true edges as well",) if beside else ()))
+        edges_noted = controlled and model == "mlp" and "edges" in private
+        return (
+            open_reading(graph.schema, model),
+            *(("its controls read the true edges as well",) if edges_noted else ()),
+        )
 
     def repeats_note(self, estimator: PlainNetwork, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)

@@ -1,9 +1,8 @@
-"""The one door to a plain network on true data: GCN, GraphSAGE, GAT and MLP on raw features, labels and edges.
+"""Plain networks on true data: GCN, GraphSAGE, GAT and MLP on raw features, labels and edges.
 
-A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop.
-Whoever builds one says by its name that nothing is to be protected, so no part that a graph declares private stops it:
-it is the ceiling of a run, the control of an attack, and the methods gcn, sage, gat and mlp. It stays with those who
-may see what it read.
+A plain network is LPGNN with infinite budgets and no propagation before it: the same arithmetic, the same loop.  Its
+name states that nothing is protected, so it accepts parts that a graph declares private: it is the ceiling of a run,
+the control of an attack, and the methods gcn, sage, gat and mlp.  It is for people who may see its training data.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class PlainNetwork(LPGNN):
         super().__init__(epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", backbone=backbone, **settings)
 
     def require_served(self, graph: Graph) -> None:
-        """Refuse a graph that the backbone does not fit; parts that are declared private are no reason to."""
+        """Refuse a graph that the backbone does not fit; private parts are accepted."""
         schema = require_labels(graph, public=True)
         if self.backbone is not None:
             models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
@@ -59,7 +58,7 @@ class PlainNetwork(LPGNN):
 
     @property
     def mechanism_guarantee(self) -> Guarantee:
-        """That nothing is protected; of a published graph, what its release protects."""
+        """The guarantee of the release on a released graph, else that nothing is protected."""
         return self.result.published or unprotected(self.settings.model)
 
     @classmethod
@@ -126,7 +125,7 @@ def unprotected(model: str) -> Guarantee:
 
 
 def open_reading(schema: GraphSchema, model: str) -> str:
-    """Return in a sentence what a plain network read, and who may see what came of it."""
+    """Return in a sentence what a plain network read, and who may see its results."""
     parts = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
     private = [part for part in parts if part in schema.private]
     declared = f"declared private: {', '.join(private)}" if private else "none of them declared private"

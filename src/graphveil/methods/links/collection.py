@@ -277,7 +277,7 @@ class ListsEstimator(FittedEstimator[F], ABC):
         of_people = self.privacy.guarantee(schema, ledger=ledger)
         return replace(self.links.guarantee(of_people, schema, nodes, ledger), void=void)
 
-    def recognised(self, released: LinkReports) -> GraphSchema:
+    def check_and_book(self, released: LinkReports) -> GraphSchema:
         """Return the public facts of reports that may be trained on, once they are paid for.
 
         Raises:

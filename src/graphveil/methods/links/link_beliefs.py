@@ -116,12 +116,12 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         progress: ProgressCallback | None = None,
         earlier: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
     ) -> Self:
-        """Weigh the reports; costs nothing and may be repeated. Raises what `recognised` does.
+        """Weigh the reports; costs nothing and may be repeated. Raises what `check_and_book` does.
 
         Args:
             earlier: `parts` of another reading of the same reports with the same settings.
         """
-        schema = self.recognised(released)
+        schema = self.check_and_book(released)
         settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}
         reading = read_lists(released, self.reading, **settings, device=self.device, progress=progress, earlier=earlier)
         probabilities = torch.softmax(reading.scores, dim=1).cpu()

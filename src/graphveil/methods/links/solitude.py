@@ -186,7 +186,7 @@ class Solitude(ListsEstimator[FittedGraph]):
     def fit_reports(
         self, released: LinkReports, *, exclude_validation: bool = False, progress: ProgressCallback | None = None
     ) -> Self:
-        """Train on reports alone, at no privacy cost however often. Raises what `recognised` does.
+        """Train on reports alone, at no privacy cost however often. Raises what `check_and_book` does.
 
         Args:
             exclude_validation: keep validation reports out of the targets, so that they may choose between trainings.
@@ -194,7 +194,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
             raise InputError("complement where some people sent no list", where=self.name, remedy="complement=0")
-        schema = self.recognised(released)
+        schema = self.check_and_book(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
         labels = labels_of(released.people)

@@ -224,7 +224,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         engine: Engine = LOCAL,
     ) -> Self:
         """Spread the released labels; see `ReportsEstimator.fit_reports`."""
-        published = self.recognised(released, topology)
+        published = self.check_and_book(released, topology)
         edges, channel = topology.uncached(), released.channel
         if self.rule == "pool":
             keywords: dict[str, Any] = {

@@ -195,7 +195,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         Args:
             exclude_validation: keep validation reports out of the targets, so that they may choose between trainings.
         """
-        published = self.recognised(released, topology)
+        published = self.check_and_book(released, topology)
         edges = topology.uncached()
         if self.trimming == "agreement":
             edges = trimmed(edges, released, seed=self.settings.seed, device=self.settings.device, engine=engine)

@@ -102,7 +102,7 @@ class ReportsEstimator(FittedEstimator[F], ABC):
     ) -> None:
         self.fit_reports(collected.reports, collected.topology, progress=progress, engine=engine)
 
-    def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
+    def check_and_book(self, released: LocalReports, topology: Topology) -> Guarantee | None:
         """Book reports that are to be trained on, or take over the account of the release that they come from, and
         return the release's guarantee; None where people reported themselves.
         """

@@ -1,7 +1,7 @@
 """A training run: repeats of one method on one graph with its controls, as one value.
 
-Repeats draw a new split and fresh noise, which only a simulation with the truth at hand can do: a real collection has
-one report per person.  Accuracies are measured on test nodes whose labels no method has seen.
+Repeats draw a new split and fresh noise, which only a simulation can do: a real collection has one report per person.
+Accuracies are measured on test nodes whose labels no method has seen.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from graphveil.methods.registry import (
     settings_on,
 )
 from graphveil.methods.runs.intervals import Interval, interval
-from graphveil.methods.runs.result import Cost, Result, Scores, Spent, peak_memory_mb
+from graphveil.methods.runs.result import Cost, Result, RunPrivacy, Scores, peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
 from graphveil.privacy import Ledger, Randomness
@@ -76,7 +76,7 @@ def run(
             "declared" takes the graph's own; "5-fold" the next of five folds in each repeat;
             "80/20" has no validation nodes, and no edges between training and test nodes.
         search: settings to choose by validation labels, in each repeat anew.
-        progress: hears of every epoch and control, with the epsilon one person has spent.
+        progress: called for every epoch and control, with the epsilon that one person has spent.
         engine: where the method's blocks are worked on, not those of controls and rivals; no result depends on it.
 
     Example:
@@ -96,7 +96,7 @@ def run(
     if not isinstance(split, str):
         what, allowed = f"split is a {type(split).__name__}", "a text, such as random, declared, 5-fold or 75/10/15"
         raise InputError(what, allowed=allowed, remedy="with a Split of your own: fit of the class")
-    # Its trials fit in places of their own, none of which is handed an engine: better refused than left aside.
+    # Trials take no engine: it would have no effect.
     if search is not None and engine != LOCAL:
         raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")
     settled = entry.settle(settings)
@@ -106,8 +106,8 @@ def run(
     if entry.trust == "central" and "epochs" in settled:
         import torch
 
-        # What torch loads with its first optimiser takes a second or more and is no part of the first fit. Private
-        # descent alone takes torch's own; what trains on released values does without (`training.loop`).
+        # Torch's first optimiser loads for a second or more, which must not count as part of the first fit. Only
+        # private descent uses it; training on released values does not (`training.loop`).
         torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     hits_of: dict[str, list[np.ndarray]] = {}
     rival_hits: dict[str, list[np.ndarray]] = {}
@@ -118,7 +118,7 @@ def run(
         method = build_method(name, settings, len(cut.schema.classes), seed=seed + number, device=device)
         require_trainable(entry, cut)
         stage = f"{name} {number + 1}/{repeats}"
-        staged = _staged(progress, stage, method if search is None else None, cut)
+        staged = _with_stage(progress, stage, method if search is None else None, cut)
         began = time.perf_counter()
         if search is None:
             method.fit(cut, split=node_split, randomness=randomness, progress=staged, engine=engine)
@@ -127,12 +127,12 @@ def run(
             tuned.append(ask(seed=seed + number, device=device, progress=staged))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
-        if tuned and tuned[-1].seconds is not None:  # how long all trials took says how many there were
-            # Also out of the total, from which the number of trials could be told.
+        if tuned and tuned[-1].seconds is not None:  # the time of all trials would reveal their number
+            # Subtracted from the total as well, for the same reason.
             start += seconds[-1] - tuned[-1].seconds
             seconds[-1] = tuned[-1].seconds
         methods.append(method)
-        # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
+        # The predictions of the training graph's own nodes were made while fitting, at no further cost.
         hits_of.setdefault(name, []).append(hits(method.predict_proba(), cut, node_split))
         if controls:
             planned = dict(family.controls(method, cut, node_split, randomness=randomness))
@@ -154,15 +154,15 @@ def run(
 def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     if not tuned:
         return ()
-    notes = [tuned[0].how]
+    notes = [tuned[0].method_note]
     for number, repeat in enumerate(tuned, start=1):
         chosen = ", ".join(f"{key}={value}" for key, value in repeat.settings.items())
-        notes.append(f"run {number} chose {chosen} ({repeat.met})")
+        notes.append(f"run {number} chose {chosen} ({repeat.score_note})")
     return tuple(notes)
 
 
 def split_of(graph: Graph, kind: str, seed: int) -> Split:
-    """Return who trains, validates and tests in the repeat of that seed; refuses one that leaves no test node."""
+    """Return the split of the repeat with this seed; refuses one without training or test nodes."""
     if kind == "declared":
         split = published_split(graph)
     elif kind.endswith("-fold") and kind.removesuffix("-fold").isdecimal():
@@ -187,7 +187,7 @@ def _compare(
     method: Estimator,
     progress: ProgressCallback | None,
 ) -> None:
-    """Train what a method is compared with, and add the hits of each to `hits_of`."""
+    """Train the controls or rivals of a method, and add the hits of each to `hits_of`."""
     for done, (name, train) in enumerate(planned.items()):
         if progress is not None:
             stage = name if name == CEILING else f"{what} {name}"
@@ -207,8 +207,8 @@ def _result(
     first, repeats = methods[0], len(methods)
     first.lift = scores.lift
     family: AnyFamily = choice.method.load_family()
-    alone = "one run: the interval covers the test nodes, not other splits or other noise"
-    # A release says in its own notes what stands for missing values.
+    one_run = "one run: the interval covers the test nodes, not other splits or other noise"
+    # A release states in its own notes what stands for missing values.
     notes = (*family.notes(first, graph, settled, controlled=bool(scores.controls)), *graph.schema.missing_words)
     return Result(
         method=name,
@@ -216,14 +216,14 @@ def _result(
         data=graph.schema.name,
         settings=family.used_settings(first, settled),
         scores=scores,
-        privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
+        privacy=RunPrivacy(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
         cost=cost,
         history=tuple(tuple(asdict(epoch) for epoch in method.history) for method in methods),
         model=first,
         notes=(
             *((SEVERAL_LABELS,) if graph.y.dim() == 2 else ()),
             *dict.fromkeys(notes),
-            family.repeats_note(first, repeats) if repeats > 1 else alone,
+            family.repeats_note(first, repeats) if repeats > 1 else one_run,
             ONE_GRAPH,
         ),
     )
@@ -231,23 +231,23 @@ def _result(
 
 def _scores(name: str, hits_of: dict[str, list[np.ndarray]], rival_hits: dict[str, list[np.ndarray]]) -> Scores:
     """Return the scores of hits [test nodes] by run: of the method, its controls and ceiling, and its rivals."""
-    every = {label: interval(hits) for label, hits in hits_of.items()}
-    controls = {label: score for label, score in every.items() if label not in (name, CEILING)}
+    scores = {label: interval(hits) for label, hits in hits_of.items()}
+    controls = {label: score for label, score in scores.items() if label not in (name, CEILING)}
     rivals = {label: interval(hits) for label, hits in rival_hits.items()}
     best, lift = _best(controls), None
     if best is not None:
         pairs = zip(hits_of[name], hits_of[best], strict=True)
-        # Paired by run and node: both were judged on the same test nodes, so their common luck cancels.
-        lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
-    return Scores(every[name], controls, every.get(CEILING), best, lift, rivals, _best(rivals))
+        # Paired by run and node: both have the same test nodes, so their common luck cancels.
+        lift = interval([method_hits - control_hits for method_hits, control_hits in pairs], difference=True)
+    return Scores(scores[name], controls, scores.get(CEILING), best, lift, rivals, _best(rivals))
 
 
 def _best(scores: Mapping[str, Interval]) -> str | None:
-    # The best of several is chosen by the very figures that it is shown with: lift over it errs on the low side.
+    # The best of several is chosen by the same figures that are reported: lift over it errs on the low side.
     return max(scores, key=lambda label: scores[label].mean) if scores else None
 
 
-def _staged(
+def _with_stage(
     progress: ProgressCallback | None, stage: str, method: Estimator | None, graph: Graph
 ) -> ProgressCallback | None:
     if progress is None:
@@ -255,7 +255,7 @@ def _staged(
     report, origin = progress, getattr(graph, "release", None)
 
     def staged(event: Progress) -> None:
-        spent = None if method is None else _epsilon(method.ledger)  # what trials cost is known at the end
+        spent = None if method is None else _epsilon(method.ledger)  # the price of trials is known at the end
         if origin is not None:  # it was spent before
             spent = origin.guarantee.epsilon
         report(event.named(stage, spent))
@@ -264,7 +264,7 @@ def _staged(
 
 
 def _epsilon(ledger: Ledger) -> float:
-    """Return what one person has spent; inf where nothing is protected."""
+    """Return the epsilon that one person has spent; inf if nothing is protected."""
     if not ledger.spends:
         return math.inf
     return float(sum(ledger.total(entry.unit)[0] for entry in ledger.budget))

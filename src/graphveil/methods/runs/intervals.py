@@ -70,15 +70,15 @@ def over_runs(intervals: Sequence[Interval], *, difference: bool = False) -> Int
         return intervals[0]
     runs = tuple(estimate.mean for estimate in intervals)
     mean = float(np.mean(runs))
-    # A run of which only the mean is known neither narrows nor widens what the others say of their nodes.
-    spread = [estimate for estimate in intervals if estimate.low < estimate.high or estimate.kind == "exact"]
-    certain = spread or intervals[:1]
-    low = mean - float(np.mean([estimate.mean - estimate.low for estimate in certain]))
-    high = mean + float(np.mean([estimate.high - estimate.mean for estimate in certain]))
+    # Runs of which only the mean is known do not enter the interval over nodes.
+    with_interval = [estimate for estimate in intervals if estimate.low < estimate.high or estimate.kind == "exact"]
+    estimates = with_interval or intervals[:1]
+    low = mean - float(np.mean([estimate.mean - estimate.low for estimate in estimates]))
+    high = mean + float(np.mean([estimate.high - estimate.mean for estimate in estimates]))
     across = _over_means(runs, difference=difference)
     if across[1] - across[0] > high - low:
         return Interval(mean, *across, runs, "t")
-    return Interval(mean, low, high, runs, certain[0].kind)
+    return Interval(mean, low, high, runs, estimates[0].kind)
 
 
 def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:
@@ -91,7 +91,7 @@ def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:
         kind, low, high = "unknown", mean, mean
     else:
         half = _Z * float(values.std(ddof=1)) / math.sqrt(count)
-        # Equal values are probabilities of a guess, known without a draw.
+        # Equal values are exact probabilities of a guess.
         kind, low, high = "normal" if np.ptp(values) else "exact", mean - half, mean + half
     least = -1.0 if difference else 0.0
     return Interval(mean, min(max(low, least), mean), max(min(high, 1.0), mean), (mean,), kind)
@@ -105,7 +105,7 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
 
 
 def _paired(better: int, worse: int, count: int) -> tuple[float, float]:
-    # One node more of each kind: without it, two methods that never differ would differ by nothing for certain.
+    # Plus one node of each kind: otherwise the interval of two methods that never differ would have no width.
     gained, lost = (better + 1) / (count + 2), (worse + 1) / (count + 2)
     middle = gained - lost
     half = _Z * math.sqrt((gained + lost - middle**2) / (count + 2))
@@ -113,21 +113,21 @@ def _paired(better: int, worse: int, count: int) -> tuple[float, float]:
 
 
 def _over_means(runs: Sequence[float], *, difference: bool) -> tuple[float, float]:
-    """Return Student's interval, found where a share has no ends and brought back to where it has (delta method).
+    """Return Student's interval, computed on an unbounded scale and transformed back (delta method).
 
     On the scale of log odds (of shares) or of the inverse hyperbolic tangent (of differences) no interval of two runs
-    that differ covers everything there is.
+    that differ covers the whole range.
     """
     mean = float(np.mean(runs))
     half = float(special.stdtrit(len(runs) - 1, 0.975) * np.std(runs, ddof=1)) / math.sqrt(len(runs))
     slope = 1 - mean**2 if difference else mean * (1 - mean)
     if slope <= 0 or half == 0:
-        # Figures beyond the range of a share, or at its end: there is no such scale.
+        # Means at an end of the range, or beyond it, have no such scale.
         return mean - half, mean + half
-    # With one degree of freedom the quantile is 12.7: on the plain scale two runs a point apart would span everything.
-    there = math.atanh(mean) if difference else math.log(mean / (1 - mean))
-    low, high = there - half / slope, there + half / slope
+    # With one degree of freedom the quantile is 12.7: untransformed, two runs a point apart would span the range.
+    centre = math.atanh(mean) if difference else math.log(mean / (1 - mean))
+    low, high = centre - half / slope, centre + half / slope
     if difference:
         return math.tanh(low), math.tanh(high)
-    # The logistic function, and never an overflow.
+    # The logistic function, without overflow.
     return 0.5 * (1 + math.tanh(low / 2)), 0.5 * (1 + math.tanh(high / 2))

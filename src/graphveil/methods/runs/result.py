@@ -1,4 +1,4 @@
-"""What a run reached, as values: scores, what was promised and paid, and what it took."""
+"""The result of a run: scores, guarantee and ledger, and costs in time and memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 
-#: Of a collection, where nobody but the devices knows a true label.
+#: The note of a collection, where only the devices know true labels.
 ESTIMATED = (
     "no true label is known: accuracy is estimated from the randomized labels of people held out of training and "
     "selection, by inverting their channel; there is no ceiling"
@@ -38,8 +38,8 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What a run promised and paid; `epsilon_relationship`: for one, where links are private."""
+class RunPrivacy:
+    """The guarantee and the ledger of a run; `epsilon_relationship`: of one relationship, where links are private."""
 
     guarantee: Guarantee
     ledger: Ledger
@@ -48,7 +48,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took: wall time of everything, that of one fit, and memory of the whole process, MB."""
+    """Wall time of the run, that of one fit, and memory of the whole process, MB."""
 
     seconds: float
     seconds_method: float
@@ -60,9 +60,9 @@ class Result:
     """A finished run.
 
     Attributes:
-        method: its name; built: the method that was really run, see `registry.advised`; data: the graph's name.
+        method: its name; built: the method that was built, see `registry.resolved_choice`; data: the graph's name.
         history: one list of epoch rows per repeat.
-        notes: what to mind when reading the run, a sentence each.
+        notes: for readers of the run, a sentence each.
     """
 
     method: str
@@ -70,7 +70,7 @@ class Result:
     data: str
     settings: Mapping[str, Any]
     scores: Scores
-    privacy: Spent
+    privacy: RunPrivacy
     cost: Cost
     history: tuple[tuple[dict[str, Any], ...], ...]
     model: Any

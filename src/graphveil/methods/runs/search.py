@@ -1,19 +1,19 @@
-"""How settings are chosen: freely on one collection or a public graph (`tuning`), or at a price on the private graph.
+"""The choice of settings: free on one collection or a public graph (`tuning`), or at a price on the private graph.
 
-A curator's methods are tuned on the private graph itself at a price that is known before:
+A curator's methods are tuned on the private graph itself at a price that is known in advance:
 
-    K ~ law, looking at nothing private                                          `privacy.RepeatAndSelect`
+    K ~ law, independent of private data                                         `privacy.RepeatAndSelect`
     K times: settings at random -> publish and train, with fresh noise -> score
     keep the best and its score; the other trials and K are for the curator alone
 
-Every trial has so much noise that the tuning as a whole, exported best included, costs the declared (epsilon, delta):
-`privacy.accounting.selection` says why that holds for trials of different settings and for noise from tables.
+Every trial has so much noise that the whole tuning, with the exported best, costs the declared (epsilon, delta): see
+`privacy.accounting.selection` for trials of different settings and noise from tables.
 
-The score is part of what a trial pays for. Where edges are protected validation labels are public and predictions are
-made of noisy sums: scoring is post-processing. Where nodes are, it is the number of validation nodes that are met, with
-Gaussian noise. Once a trial's weights and noisy sums are given, another node's prediction is a function of that node's
-own row, so one node changes the number by its own answer alone: by 1 at most. The count is one more release of
-sensitivity 1 in every trial's pipeline; `CuratorPrivacy.noise` prices it with the others.
+The score is part of the price of a trial. Where edges are protected, validation labels are public and predictions come
+from noisy sums: scoring is post-processing. Where nodes are protected, the score is the number of validation hits with
+Gaussian noise. Given a trial's weights and noisy sums, another node's prediction is a function of that node's own row,
+so one node changes the number by at most 1. The count is one more release of sensitivity 1 in every trial's pipeline,
+which `CuratorPrivacy.noise` prices with the others.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from graphveil.runtime.words import count_of
 
 @dataclass(frozen=True)
 class Search:
-    """What to try, how often, and where.
+    """The settings to try, the number of trials, and the data.
 
     Attributes:
-        trials: at most so many; of a paid search the expected number. None: 20, paid 10.
+        trials: the most trials; of a paid search the expected number. None: 20, paid 10.
         law: of the number of trials of a paid search.
         proxy: a public graph to choose on; None: the graph that is trained on.
-        log: is told the trials of a paid search, for the curator alone.
-        journal: a file that keeps what a sampler heard of a proxy.
+        log: called with each trial of a paid search, for the curator alone.
+        journal: a file that keeps a sampler's trials on a proxy.
     """
 
     over: Mapping[str, Values]
@@ -84,28 +84,28 @@ class Search:
         return RepeatAndSelect(MEAN if self.trials is None else self.trials, self.law)
 
     def summary(self, name: str, settings: Mapping[str, Any]) -> str:
-        """Return what is searched, and what that costs, in one line."""
+        """Return the search and its price in one line."""
         tried = "; ".join(f"{key}={','.join(map(str, values))}" for key, values in self.listed.items())
         most = math.prod(len(values) for values in self.listed.values())
-        many = min(most, TRIALS if self.trials is None else self.trials)
+        count = min(most, TRIALS if self.trials is None else self.trials)
         if self.paid(name):
-            whole = METHODS[name].settle(settings)
-            price = f"epsilon {rounded_up(whole['epsilon'])}, delta {rounded_up(whole['delta'])}"
+            settled = METHODS[name].settle(settings)
+            price = f"epsilon {rounded_up(settled['epsilon'])}, delta {rounded_up(settled['delta'])}"
             cost = f"{self.tuning.mean:g} trainings on average, which cost {price} all together"
         elif self.proxy is not None:
-            cost = f"{count_of(many, 'training')} on the public {self.proxy}, and the one that is paid for"
+            cost = f"{count_of(count, 'training')} on the public {self.proxy}, and the one that is paid for"
         else:
-            cost = f"{count_of(many, 'training')} on one collection in each run, which cost what one does"
+            cost = f"{count_of(count, 'training')} on one collection in each run, which cost what one does"
         return f"Searching {tried}: {cost}"
 
     def require(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Refuse a search that is empty or may not choose what it names, before any data is touched."""
+        """Refuse a search that is empty or names a setting that it may not choose."""
         require_sampler(self.over, self.sampler, paid=self.paid(name))
         if self.paid(name):
             require_payable(name, settings, self.listed, self.tuning)
         else:
-            free = require_tunable if self.proxy is None else require_free
-            free(name, self.over, TRIALS if self.trials is None else self.trials)
+            require = require_tunable if self.proxy is None else require_free
+            require(name, self.over, TRIALS if self.trials is None else self.trials)
 
 
 def choose(
@@ -135,7 +135,7 @@ MEAN = 10
 #: Methods whose trials can be priced together.
 PAID = tagged(PAID_TUNING)
 Log = Callable[[Mapping[str, Any]], None]
-#: Steps of the count's noise, at most, where it is small.
+#: The most grid steps of the count's noise, where it is small.
 _STEPS = 128
 
 
@@ -149,10 +149,10 @@ class _Trial:
 
 
 def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the settings of a method that trials may choose at a price; none where they are free or there are none."""
+    """Return the settings that paid trials may choose; none for methods whose trials are free or impossible."""
     if name not in PAID:
         return ()
-    # A bound that is cut to may be tried, since each trial pays for its own; one that was promised is a fact.
+    # A bound that lists are cut to may be tried, since each trial pays for its own; a promised one is a fact.
     open_bound = settings.get("unit") == "node" and settings.get("rule") != "declared"
     fixed = PROMISED if open_bound else PROMISED | {"degree_bound"}
     return tuple(key for key in METHODS[name].options if key not in fixed)
@@ -161,7 +161,7 @@ def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
 def require_payable(
     name: str, settings: Mapping[str, Any], over: Mapping[str, Sequence[Any]], tuning: RepeatAndSelect
 ) -> None:
-    """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free."""
+    """Refuse a grid that is empty or holds what is promised, and a method without paid trials."""
     allowed = payable(name, settings)
     if not allowed:
         raise InputError(f"{name} does not pay for its trials", where="tune", allowed=", ".join(PAID))
@@ -194,48 +194,48 @@ def tune_at_a_price(
     log: Log | None = None,
     progress: ProgressCallback | None = None,
 ) -> Tuned:
-    """Run a random number of private trainings on `graph` and return the best; together they cost what is declared.
+    """Run a random number of private trainings on `graph` and return the best; together they have the declared price.
 
     Args:
         settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
         tuning: the law of the number of trials.
         ledger: pays for the tuning, one on disk before anything is read; default: one opened for it.
-        log: is told every trial, with `seed`, for the curator alone.
+        log: called with every trial and `seed`, for the curator alone.
 
     Raises:
         BudgetError: when the ledger cannot pay, before anything is read.
         InputError: as `require_payable`; no validation node; or no noise reaches the price, before anything is read.
-        DataError: the graph changed between two trials; nothing comes out then.
+        DataError: the graph changed between two trials; nothing is returned then.
     """
     require_payable(name, settings, over, tuning)
     if not bool(split.val.any()):
         raise InputError("no validation node is left to choose settings by", where="tune")
     build = _builder(name, settings, tuning, seed, device)
-    # All drawn before anything is read: neither their number nor their settings can follow the data.
-    drawn = [_draw_settings(over, randomness) for _ in range(tuning.draw(randomness))]
-    planned = build(drawn[0])
+    # All drawn before anything is read: neither their number nor their settings can depend on the data.
+    candidates = [_draw_settings(over, randomness) for _ in range(tuning.draw(randomness))]
+    planned = build(candidates[0])
     account = planned.privacy.open_ledger() if ledger is None else ledger
     people = int(split.train.sum())
-    for candidate in drawn:
+    for candidate in candidates:
         method = build(candidate)
         noise = method.planned_noise(graph.schema, people)
-        # Every candidate is priced on a copy: one that no noise can pay for refuses the whole, and nothing was spent.
+        # Priced on a copy: a candidate without possible noise refuses the whole search before anything is spent.
         account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
-    tell = None if log is None else lambda entry: log({"seed": seed, **entry})
-    # A ledger on disk pays before anything is read: whatever becomes of the trials, or of this process, is paid for.
+    log_trial = None if log is None else lambda entry: log({"seed": seed, **entry})
+    # A ledger on disk pays before anything is read, so that interrupted trials are paid for as well.
     paid = None if account.account is None else account.spend(*_in_advance(planned, graph.schema, people))
-    best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
-    chosen = best.method
-    # A last check against ourselves: the best of many, priced as one, would be a broken promise.
-    if chosen.privacy.tuning != tuning or len(chosen.ledger.spends) != 1:
+    best, memory = _run(build, candidates, graph, split, randomness, log_trial, progress)
+    method = best.method
+    # A last check of this code: the best of many trials must not be priced as one.
+    if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
         raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
-    # One spend for all trials: the law's price covers those whose results are never shown.
-    chosen.ledger = account.spend(*chosen.ledger.spends) if paid is None else paid
-    return Tuned(chosen, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
+    # One spend for all trials: the law's price covers trials whose results are never shown.
+    method.ledger = account.spend(*method.ledger.spends) if paid is None else paid
+    return Tuned(method, best.settings, (), _method_note(best, tuning), _score_note(best), best.seconds, memory)
 
 
 def _in_advance(planned: Any, schema: GraphSchema, people: int) -> list[Spend]:
-    """Return the price of all trials with what is known of them before: nothing of any single trial."""
+    """Return the price of all trials with the facts known in advance, none of a single trial."""
     spends = planned.privacy.spend("tuning", schema, planned.planned_noise(schema, people))
     public = ("unit", "law", "mean_trials")
     return [replace(spend, parameters={name: spend.parameters[name] for name in public}) for spend in spends]
@@ -253,50 +253,50 @@ def _builder(
 
 
 def _draw_settings(over: Mapping[str, Sequence[Any]], randomness: Randomness) -> dict[str, Any]:
-    """Draw one value of each setting; any law that looks at nothing private will do."""
-    places = randomness.uint64(len(over))
-    return {key: values[int(place) % len(values)] for (key, values), place in zip(over.items(), places, strict=True)}
+    """Draw one value of each setting; any law that is independent of private data is valid."""
+    words = randomness.uint64(len(over))
+    return {key: values[int(word) % len(values)] for (key, values), word in zip(over.items(), words, strict=True)}
 
 
 def _run(
     build: Callable[[Mapping[str, Any]], Any],
-    drawn: Sequence[Mapping[str, Any]],
+    candidates: Sequence[Mapping[str, Any]],
     graph: Graph,
     split: Split,
     randomness: Randomness,
     log: Log | None,
     progress: ProgressCallback | None,
 ) -> tuple[_Trial, float]:
-    """Run all trials and return the best, the first of equals, and the memory the first one took."""
-    # A secret key: an unkeyed hash of the graph in a log would let whoever has a guess test it.
+    """Run all trials and return the best, the first of equals, and the memory of the first one."""
+    # A secret key: an unkeyed hash of the graph in a log would let anybody test a guess of the graph.
     key = randomness.bytes(32)
-    best, memory, seen = None, 0.0, fingerprint(graph, key)
-    for number, candidate in enumerate(drawn, start=1):
+    best, memory, first_fingerprint = None, 0.0, fingerprint(graph, key)
+    for number, candidate in enumerate(candidates, start=1):
         began, method = time.perf_counter(), build(candidate)
         method.fit(graph, split=split, randomness=randomness)
         noise = method.planned_noise(graph.schema, int(split.train.sum()))
         score = score_of(method, graph, split, noise, randomness)
         trial = _Trial(candidate, method, noise, score, time.perf_counter() - began)
-        # Repeat-and-select holds for trials on one data set; on two it would be another, unpriced mechanism.
-        if fingerprint(graph, key) != seen:
+        # The price of repeat-and-select holds for trials on one data set only.
+        if fingerprint(graph, key) != first_fingerprint:
             raise DataError(
                 "the graph changed between trials", where="tune", remedy="nothing was saved; start the tuning again"
             )
         if log is not None:
-            log({"trial": number, "settings": dict(candidate), "score": score, "data": seen})
+            log({"trial": number, "settings": dict(candidate), "score": score, "data": first_fingerprint})
         memory = memory or peak_memory_mb()
-        # The first of equals: ties must not be broken by anything that was seen later.
+        # The first of equals: later trials must not break ties.
         if best is None or score > best.score:
             best = trial
         if progress is not None:
-            progress(Progress(number, len(drawn)))
+            progress(Progress(number, len(candidates)))
     if best is None:
         raise GraphveilError("no trial was run", where="tune")
     return best, memory
 
 
 def score_of(method: Estimator, graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
-    """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
+    """Return the accuracy of a trial on validation nodes: exact if labels are public, else from a noisy count."""
     right = (method.predict() == graph.y)[split.val]
     count = int(right.sum())
     if noise.score > 0.0:
@@ -308,9 +308,9 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     """Return a whole number plus rounded normal noise of deviation sigma, on a grid that divides 1.
 
     Args:
-        sigma: refused where it is so large that no table holds its noise.
+        sigma: refused if no table holds such large noise.
     """
-    # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
+    # A power of 2: dividing by it is exact, so the output is a grid point whatever the count.
     scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))
     steps = sigma * scale * (1 + 1e-15)
     # One node changes the number by 1.
@@ -318,16 +318,16 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     return (count * scale + noise) / scale
 
 
-def _how(best: _Trial, tuning: RepeatAndSelect) -> str:
-    alone, whole = best.noise.trial, best.method.privacy.epsilon
+def _method_note(best: _Trial, tuning: RepeatAndSelect) -> str:
+    trial_epsilon, epsilon = rounded_up(best.noise.trial, 3), rounded_up(best.method.privacy.epsilon)
     return (
         f"tuned by repeat-and-select: a random number of trials ({tuning.law} law, mean {tuning.mean:g}) with fresh "
-        f"noise each, which alone would cost epsilon {rounded_up(alone, 3)}; epsilon {rounded_up(whole)} covers all "
+        f"noise each, which alone would cost epsilon {trial_epsilon}; epsilon {epsilon} covers all "
         "of them, their scores and the choice; nothing of the other trials may be shown, nor how many there were"
     )
 
 
-def _met(best: _Trial) -> str:
+def _score_note(best: _Trial) -> str:
     sigma = best.noise.score
-    counted = f", counted with noise of deviation {sigma:.2g}" if sigma > 0.0 else ""
-    return f"met {100 * min(max(best.score, 0.0), 1.0):.1f} % of validation labels{counted}"
+    noise_note = f", counted with noise of deviation {sigma:.2g}" if sigma > 0.0 else ""
+    return f"met {100 * min(max(best.score, 0.0), 1.0):.1f} % of validation labels{noise_note}"

@@ -1,19 +1,19 @@
-"""Choosing settings at no further price: on one collection, or on a public graph.
+"""The choice of settings at no further price: on one collection, or on a public graph.
 
-    collect once  ->  for each candidate: train, validation reports left out  ->  train the best with all reports
+    collect once  ->  for each candidate: train without validation reports  ->  train the best with all reports
 
-Only settings that nothing sent or published depends on may be tried: budgets, mechanisms and modes are fixed before
-anybody reports.  A method whose settings change what is published (GAP's hops, say) publishes again in each trial: that
+Only settings on which nothing sent or published depends may be tried: budgets, mechanisms and modes are fixed before
+anybody reports.  A method whose settings change its publication (GAP's hops, say) publishes again in each trial: that
 has a price, see `search`, or is done on public data.  Validation labels went through the same randomized response as
-all others; the candidate that meets most of them meets most true ones, on average, if it has not heard them: a network
-that learns their noise, spread over edges into its targets, meets more than a perfect one.
+all others; on average the candidate that predicts most of them predicts most true ones, if it has not seen them: a
+network that learns their noise, spread over edges into its targets, predicts more than a perfect one.
 
-    for each candidate: train on the proxy, as it would be trained on the private graph, noise included
-    keep the best on the proxy's validation labels  ->  one training on the private graph
+    for each candidate: train on the proxy as on the private graph, noise included
+    take the best on the proxy's validation labels  ->  one training on the private graph
 
-The guarantee is that of the one training. It leans on what no program can check, and says so: that the proxy is public,
-and that it was chosen without looking at the private graph. A proxy that shares ids with it is refused. Nothing of the
-proxy is protected.
+The guarantee is that of the one training. It states assumptions that no program can check: that the proxy is public,
+and was chosen without looking at the private graph. A proxy that shares ids with it is refused. Nothing of the proxy is
+protected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TRIALS = 20
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and the share of released validation labels it met."""
+    """One candidate and its accuracy on released validation labels."""
 
     settings: Mapping[str, Any]
     score: float
@@ -48,10 +48,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The fitted method with the best candidate's settings, and what may be said about the trials.
+    """The fitted method with the best candidate's settings, and notes on the trials.
 
     Attributes:
-        trials: all of them in their order; none where only the best may be shown.
+        trials: all of them in order; none if only the best may be shown.
         how: what was done and what it costs; met: what the best did, both in words.
         seconds: of the best one's training; None: of everything.
         peak_memory_mb: of a tuning whose number of trials may not be shown, else None.
@@ -60,19 +60,19 @@ class Tuned:
     method: Any
     settings: Mapping[str, Any]
     trials: tuple[Trial, ...]
-    how: str
-    met: str
+    method_note: str
+    score_note: str
     seconds: float | None = None
     peak_memory_mb: float | None = None
 
 
 def tunable(name: str) -> tuple[str, ...]:
-    """Return the settings of a method that may be tried on one collection; none where trials would publish again."""
+    """Return the settings that may be tried on one collection; none if trials would publish again."""
     return METHODS[name].free
 
 
 def require_tunable(name: str, over: Mapping[str, Values], trials: int) -> None:
-    """Refuse a grid that is empty, or that holds a setting which trials may not change."""
+    """Refuse a grid that is empty, or holds a setting that trials may not change."""
     allowed = tunable(name)
     if not allowed:
         raise InputError(
@@ -96,7 +96,7 @@ def require_grid(over: Mapping[str, Values], trials: float) -> None:
 
 
 def trials_words(count: int, sampler: str) -> str:
-    """Return how many trials there were, and what proposed them where that was no list."""
+    """Return the number of trials, and their sampler unless it was the grid."""
     return f"{count_of(count, 'trial')}" + ("" if sampler == GRID else f" proposed by {sampler}")
 
 
@@ -120,7 +120,7 @@ def tune(
         settings: the method's other settings, budgets among them.
 
     Raises:
-        InputError: as `require_tunable`; or without validation nodes, which alone can choose.
+        InputError: as `require_tunable`; or without validation nodes.
         BudgetError: when the one collection cannot be paid.
     """
     require_tunable(name, over, trials)
@@ -129,9 +129,9 @@ def tune(
     classes = len(graph.schema.classes)
     proposed = proposals(over, trials, sampler, seed)
     family = METHODS[name].load_family()
-    # None that is tried is needed: trials differ only in settings that nothing sent depends on.
+    # With the fixed settings alone: nothing sent depends on those that are tried.
     sender = build_method(name, settings, classes, seed=seed, device=device)
-    if not tunable(sender.name):  # not the method that was named: of all that was to be sent, a label is left
+    if not tunable(sender.name):  # label-pool in place of the named method
         raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
     collected = sender.collect(graph, split=split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
@@ -141,12 +141,12 @@ def tune(
         try:
             labels = family.train(method, collected, exclude_validation=True)
         except UnreachedError as error:
-            # Training nodes hear nobody over these hops; the reports that were paid for serve the other trials.
+            # No label reaches a training node over these hops; the other trials still use the paid reports.
             unreached = error
             proposed.tell(0.0)
             continue
-        # Against what was released: true validation labels would be a query in every trial.
-        score = min(float((method.predict() == labels)[split.val].float().mean()), _most(collected))
+        # Against released labels: true validation labels would be a query in every trial.
+        score = min(float((method.predict() == labels)[split.val].float().mean()), _best_score(collected))
         proposed.tell(score)
         fitted.append((Trial(candidate, score), method))
         if progress is not None:
@@ -155,20 +155,20 @@ def tune(
         raise unreached
     # Validation labels were released, so choosing by them is post-processing, however many trials there are.
     best, chosen = max(fitted, key=lambda pair: pair[0].score)
-    if _most(collected) < 1.0:
+    if _best_score(collected) < 1.0:
         family.train(chosen, collected)
-    how = f"tuned on one collection in each run, {trials_words(len(fitted), sampler)}: this costs no privacy"
-    met = f"met {100 * best.score:.1f} % of released validation labels"
-    return Tuned(chosen, best.settings, tuple(trial for trial, _ in fitted), how, met)
+    method_note = f"tuned on one collection in each run, {trials_words(len(fitted), sampler)}: this costs no privacy"
+    score_note = f"met {100 * best.score:.1f} % of released validation labels"
+    return Tuned(chosen, best.settings, tuple(trial for trial, _ in fitted), method_note, score_note)
 
 
-def _most(collected: Any) -> float:
-    """Return the share of noisy validation labels that a perfect model meets; to meet more is luck, or a leak."""
+def _best_score(collected: Any) -> float:
+    """Return the accuracy of a perfect model on noisy validation labels; more than that is luck, or a leak."""
     reports = getattr(collected, "reports", None) or getattr(collected, "people", None)
     return float(reports.channel.keep) if isinstance(reports, LocalReports) else 1.0
 
 
-#: What is promised, and to whom: not for trials to choose, wherever they run.
+#: Settings of the guarantee, which trials may not choose, wherever they run.
 _BUDGETS = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "queries", "sampled"})
 PROMISED = _BUDGETS | {"unit", "relationships", "mode", "rule"}
 
@@ -201,11 +201,11 @@ def tune_by_proxy(
     device: str = "cpu",
     progress: ProgressCallback | None = None,
 ) -> Tuned:
-    """Choose on `proxy`, which is public, then train once on `graph`.
+    """Choose settings on `proxy`, which is public, then train once on `graph`.
 
     Args:
         settings: the method's other settings, budgets among them: trials on the proxy are as noisy as the one training.
-        journal: a file that keeps what trials scored on the proxy, so that a search that was stopped goes on.
+        journal: a file that keeps the scores of trials on the proxy, so that an interrupted search can go on.
         split: of `graph`; the proxy's is drawn with `seed`.
 
     Raises:
@@ -214,39 +214,41 @@ def tune_by_proxy(
     """
     require_free(name, over, trials)
     key = randomness.bytes(32)
-    # The easiest mistake, and the worst: all trials would then read the private graph at the price of one.
+    # Otherwise all trials would read the private graph at the price of one.
     if fingerprint(proxy, key) == fingerprint(graph, key):
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
     _require_other_people(proxy, graph)
-    apart = random_split(proxy, seed)
-    if not bool(apart.val.any()):
+    proxy_split = random_split(proxy, seed)
+    if not bool(proxy_split.val.any()):
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
     searched = f"{name} {proxy.schema.name} {fingerprint(proxy, _KEY)} {sorted(settings.items())}"
     proposed = proposals(over, trials, sampler, seed, journal, searched)
-    judged = [Trial(proposal, score) for proposal, score in proposed.earlier]
+    trials_run = [Trial(proposal, score) for proposal, score in proposed.earlier]
     for proposal in proposed:
         method = build_method(name, {**settings, **proposal}, len(proxy.schema.classes), seed=seed, device=device)
-        method.fit(proxy, split=apart, randomness=randomness)
-        judged.append(Trial(proposal, method.score(proxy, apart.val)))
-        proposed.tell(judged[-1].score)
+        method.fit(proxy, split=proxy_split, randomness=randomness)
+        trials_run.append(Trial(proposal, method.score(proxy, proxy_split.val)))
+        proposed.tell(trials_run[-1].score)
         if progress is not None:
-            progress(Progress(len(judged), proposed.total + 1))
-    best = max(judged, key=lambda trial: trial.score)
-    # The one training on private data: the account is opened here and pays once.
+            progress(Progress(len(trials_run), proposed.total + 1))
+    best = max(trials_run, key=lambda trial: trial.score)
+    # The one training on private data, whose account pays once.
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
     method.account.assumes += (assume("proxy-public", graph=proxy.schema.name),)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:
         progress(Progress(proposed.total + 1, proposed.total + 1))
     public, private = proxy.schema.name, graph.schema.name
-    count = trials_words(len(judged), sampler)
-    how = f"tuned on {public}, {count}, then trained once on {private}: the guarantee is that of the one training"
-    met = f"met {100 * best.score:.1f} % of the validation labels of {public}"
-    return Tuned(method, best.settings, tuple(judged), how, met)
+    count = trials_words(len(trials_run), sampler)
+    method_note = (
+        f"tuned on {public}, {count}, then trained once on {private}: the guarantee is that of the one training"
+    )
+    score_note = f"met {100 * best.score:.1f} % of the validation labels of {public}"
+    return Tuned(method, best.settings, tuple(trials_run), method_note, score_note)
 
 
 def _require_other_people(proxy: Graph, graph: Graph) -> None:
-    """Refuse a proxy with people of the private graph, as far as ids tell: an older export of them, for one."""
+    """Refuse a proxy that shares ids with the private graph, such as an older export of it."""
     shared = shared_ids(proxy, graph)
     if shared:
         raise InputError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import graphveil
 from graphveil.errors import InputError
 from graphveil.methods.runs.intervals import Interval, over_runs
-from graphveil.methods.runs.result import Cost, Scores, Spent
+from graphveil.methods.runs.result import Cost, RunPrivacy, Scores
 from graphveil.privacy import Guarantee, Ledger
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RunRecord:
     settings: Mapping[str, Any]
     options: Mapping[str, Any]  # choices that are no settings of the method: seed, repeats, device
     scores: Scores
-    privacy: Spent
+    privacy: RunPrivacy
     cost: Cost
     history: Sequence[Sequence[Mapping[str, Any]]]  # repeat -> epochs
     notes: tuple[str, ...] = ()  # remarks for readers
@@ -148,7 +148,7 @@ class RunRecord:
                 settings={str(key): number_of(value) for key, value in content["settings"].items()},
                 options=dict(content["options"]),
                 scores=_scores(content),
-                privacy=Spent(
+                privacy=RunPrivacy(
                     Guarantee.from_dict(content["guarantee"]),
                     Ledger.from_dict(content["ledger"]),
                     None if relationship is None else float(relationship),
