@@ -24,8 +24,8 @@ from graphveil.models.labels.belief import (
     edges_of,
     fit_answers,
     friends_evidence,
-    posterior_with_answers,
     propagate_beliefs,
+    update_posterior,
 )
 from graphveil.models.labels.label_prior import (
     HOMOPHILY_RANGE,
@@ -172,9 +172,9 @@ def test_how_classes_answer_is_learned_from_noisy_answers_alone() -> None:
 def test_the_formula_on_one_person() -> None:
     """0.5 x (0.9 x 0.88 + 0.1 x 0.12) against 0.5 x (0.2 x 0.88 + 0.8 x 0.12)."""
     evidence = np.log(np.array([[0.88, 0.12]]))
-    computed = posterior_with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
+    computed = update_posterior(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
     assert computed[0, 0] == pytest.approx(0.804 / (0.804 + 0.272))
-    assert posterior_with_answers(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(
+    assert update_posterior(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(
         np.array([[0.3, 0.7]])
     )
     _, posterior, few = world(12, 1.0, 3)  # few people lean on what was declared

@@ -17,7 +17,7 @@ from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.methods.base.people.local_privacy import TOPOLOGY_PUBLIC, LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people
-from graphveil.models.labels.belief import Matrix, edges_of, fit_answers, friends_evidence, posterior_with_answers
+from graphveil.models.labels.belief import Matrix, edges_of, fit_answers, friends_evidence, update_posterior
 from graphveil.models.labels.label_prior import class_shares, homophily, label_pairs
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, either
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
@@ -106,7 +106,7 @@ def posterior_with_answers(
     table = fit_answers(before, evidence, declared)
     # The rows of people with a label stay: they were asked for nothing else.
     after = probabilities.clone().cpu()
-    after[who] = torch.from_numpy(posterior_with_answers(before, evidence, table)).to(after.dtype)
+    after[who] = torch.from_numpy(update_posterior(before, evidence, table)).to(after.dtype)
     # Both directions even if edges have one: labels are alike on either end.
     edges = edges_of(topology.both_ways.normalised())
     pairs = label_pairs(edges.receiver, edges.sender, released.labels, released.channel.classes)
@@ -115,7 +115,7 @@ def posterior_with_answers(
     heard = friends_evidence(edges, probabilities.cpu(), after, shares, alike)[who]
     # Once more from the start: a person's own answer counts once, whatever friends say.
     beside_friends = before * torch.exp(heard - heard.max(dim=1, keepdim=True).values).double().numpy()
-    after[who] = torch.from_numpy(posterior_with_answers(beside_friends, evidence, table)).to(after.dtype)
+    after[who] = torch.from_numpy(update_posterior(beside_friends, evidence, table)).to(after.dtype)
     return after
 
 

@@ -171,7 +171,7 @@ def fit_answers(posterior: Matrix, evidence: Matrix, statistics: Matrix | None =
     return table
 
 
-def posterior_with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
+def update_posterior(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
     """Return the probabilities of classes [n, c] given labels and answers.
 
     Args:
