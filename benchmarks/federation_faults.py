@@ -38,7 +38,7 @@ from faulty_party import FRAMES
 from federation_line import NAMES, environment, free_ports
 from graphveil.federation.transport.line import Line
 from graphveil.reports.federation.log import TRANSCRIPT
-from graphveil.reports.federation.verify import verified
+from graphveil.reports.federation.verify import verify_log
 from slow_line import SlowLine
 from timing import processor
 
@@ -227,7 +227,7 @@ class Run:
         """Hold all logs against the agreement and against each other."""
         run = self.folder / "run"
         for name, peer in permutations(NAMES, 2):
-            if faults := verified(run / name, run / peer / TRANSCRIPT)["faults"]:
+            if faults := verify_log(run / name, run / peer / TRANSCRIPT)["faults"]:
                 raise Wrong(f"verify {name} {peer}: {'; '.join(faults)}")
 
     def compare(self) -> None:

@@ -58,11 +58,11 @@ def test_pipelines_pass(name: str) -> None:
 
 _noise, _counted, _rows = PerturbedSum.noise_of, CuratorPrivacy.counted_sum, curator_sums.receiver_rows
 _lists, _hide, _released = private_links.randomize_lists, ContractiveChain.hide, ContractiveChain.released
-_clipped, _finish, _blocks, _walked = (
+_clipped, _finish, _blocks, _chained = (
     dp_sgd.clipped_sum,
     AttentionDescent.finish,
     release_edges.noisy_blocks,
-    release_edges._walked,
+    release_edges._chain_tree,
 )
 
 
@@ -116,7 +116,7 @@ def the_noise_of_blocks_depends_on_edges(tree: Any, domain: Any, edges: Any, pri
 
 
 def the_tree_costs_more_than_is_booked(privacy: Any, *rest: Any) -> Any:
-    return _walked(replace(privacy, epsilon_a=2 * privacy.epsilon_a), *rest)
+    return _chained(replace(privacy, epsilon_a=2 * privacy.epsilon_a), *rest)
 
 
 def half_the_noise(me: PerturbedSum, hop: int, bits: int) -> Any:
@@ -138,7 +138,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
     "clipped too late": (dp_sgd, "clipped_sum", gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
     "edges in a file": (AttentionDescent, "finish", the_saved_attention_counts_edges, "gap, attention", "model file"),
     "noise by edges": (release_edges, "noisy_blocks", the_noise_of_blocks_depends_on_edges, "edge-rr", "settings"),
-    "a dear tree": (release_edges, "_walked", the_tree_costs_more_than_is_booked, "priv-hrg", "together"),
+    "a dear tree": (release_edges, "_chain_tree", the_tree_costs_more_than_is_booked, "priv-hrg", "together"),
 }
 
 

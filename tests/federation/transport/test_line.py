@@ -98,7 +98,7 @@ def test_a_plan_of_a_prediction_counts_each_byte_by_kind_and_trips(
 
     monkeypatch.setattr(replay, "simulate", watched)
     setting = finished.setting
-    messages = finished.predicted(sources_of(setting, 1, 1)).run.messages
+    messages = finished.predict(sources_of(setting, 1, 1)).run.messages
     sent = Counter[str]()
     for _, _, message in messages:
         sent[message.kind] += message.body.numel() * message.body.element_size()
