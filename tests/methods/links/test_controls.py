@@ -194,7 +194,7 @@ def test_the_random_graph_is_as_dense_and_collected_alike(
         seen.append(other)
         return method.predict_proba()
 
-    monkeypatch.setattr(link_controls, "_again", noted)
+    monkeypatch.setattr(link_controls, "_refit_scores", noted)
     link_controls_of(method, graph, made.split_of(graph))["random-graph"]()
     (other,) = seen
     assert other.people is method.released.people and other.links == method.links
@@ -289,6 +289,6 @@ def test_controls_read_again_only_what_is_not_what_it_was(monkeypatch: pytest.Mo
         read.clear()
         shared[name] = controls[name]()
         assert read == parts, name
-    monkeypatch.setattr(link_controls, "_parts", lambda method, names: {})
+    monkeypatch.setattr(link_controls, "_parts_read", lambda method, names: {})
     for name, right in shared.items():
         assert np.array_equal(controls[name](), right), name

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
@@ -111,7 +111,7 @@ class Estimator:
     @cached_property
     def seed(self) -> int:
         """What fixes the default split and initial weights, never privacy noise; some methods assign it."""
-        return int(vars(self)["settings"].seed)
+        return int(cast(Any, self).settings.seed)
 
     @property
     def fitted(self) -> bool:
