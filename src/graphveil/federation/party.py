@@ -48,7 +48,7 @@ from graphveil.privacy import Randomness, SecureRandomness
 from graphveil.runtime.progress import ProgressCallback
 
 T = TypeVar("T")
-#: Bytes of one message that every agreement allows: more than any block of rows of masks from `propagation.row_blocks`.
+#: Bytes of one message that every agreement allows: more than any block of masked rows.
 _LEAST_ROOM = 1 << 26
 
 

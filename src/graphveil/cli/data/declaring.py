@@ -110,8 +110,10 @@ def init(
         answers = interview.complete(names, answers, everything=answers == Answers())
     declared = declare_folder(folder, answers, replace=overwrite)
     path = str(folder / FILE)
+    # A table that is not as declared is refused in one line, which says that graph.toml stays.
+    checked = _check(folder)
     complain(f"Written to {path}")
-    answer = {"folder": str(folder), "path": path, **asdict(declared), "questions": [], "checked": _check(folder)}
+    answer = {"folder": str(folder), "path": path, **asdict(declared), "questions": [], "checked": checked}
     emit(answer, as_json=as_json, screen=lambda: _screen(answer))
 
 
