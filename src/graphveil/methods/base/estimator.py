@@ -32,6 +32,7 @@ from graphveil.methods.base.parameters import (
     checked_init,
     classifier_tags,
     documented,
+    engine_argument,
     labels_apart,
     not_by_blocks,
     not_fitted,
@@ -115,6 +116,7 @@ class Estimator:
 
     @property
     def fitted(self) -> bool:
+        """Whether it can predict."""
         raise NotImplementedError
 
     @property
@@ -125,6 +127,7 @@ class Estimator:
         raise NotImplementedError
 
     def stored(self) -> Stored:
+        """Return all that a saved file holds."""
         raise NotImplementedError
 
     @classmethod
@@ -203,9 +206,9 @@ class Estimator:
         require_split(nodes, int(graph.num_nodes))
         # Here and not in the training alone: by then people would have paid.
         require_taught(nodes.train)
-        collected = self.collect(graph, split=nodes, **keywords, **_engine_argument(engine, self.by_blocks))
+        collected = self.collect(graph, split=nodes, **keywords, **engine_argument(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
-        self.train(collected, **keywords, **_engine_argument(engine, self.trains_by_blocks))
+        self.train(collected, **keywords, **engine_argument(engine, self.trains_by_blocks))
         return self
 
     def predict_proba(
@@ -236,7 +239,7 @@ class Estimator:
             require_randomness(randomness)
         if engine != LOCAL:
             self.require_block_prediction()
-        keywords = {"randomness": randomness, **identity, **_engine_argument(engine, self.predicts_by_blocks)}
+        keywords = {"randomness": randomness, **identity, **engine_argument(engine, self.predicts_by_blocks)}
         return self.probabilities(None if graph is None else as_own_graph(graph), **keywords)
 
     def predict(
@@ -461,10 +464,6 @@ def class_of(model: Estimator) -> type[Estimator]:
     below = [*base.__subclasses__(), *(leaf for each in base.__subclasses__() for leaf in each.__subclasses__())]
     kinds = [each for each in (base, *below) if "entry" in vars(each) and each.kind == base.kind]
     return max(kinds, key=fit)
-
-
-def _engine_argument(engine: Engine, supported: bool) -> dict[str, Engine]:
-    return {"engine": engine} if supported and engine != LOCAL else {}
 
 
 class HasSchema(Protocol):

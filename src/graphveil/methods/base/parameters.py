@@ -14,6 +14,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Split, as_graph, require_split
 from graphveil.graphs.value.parts import Graph
@@ -276,3 +277,8 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
 def not_by_blocks(name: str, work: str = "work by blocks yet") -> InputError:
     """Return the refusal of an engine other than the local one."""
     return InputError(f"{name} does not {work}", where="engine", allowed="the local engine with one worker")
+
+
+def engine_argument(engine: Engine, supported: bool) -> dict[str, Engine]:
+    """Return the keyword that hands an engine on: none for the local one, or where it is not supported."""
+    return {"engine": engine} if supported and engine != LOCAL else {}
