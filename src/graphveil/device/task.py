@@ -112,6 +112,7 @@ class Task:
 
     @property
     def body_bytes(self) -> int:
+        """The bytes of a report's body, whole ones."""
         return -(-self.bits // 8)
 
     @property

@@ -17,7 +17,7 @@ from graphveil.graphs import make_graph, normalise_edges
 from graphveil.mechanisms import MultiBit, permanent_reports
 from graphveil.methods import LPGNN, Solitude, load_method
 from graphveil.methods.base.people.people import BY_ID
-from graphveil.methods.base.storage import ANSWERS, answers_file, read_method, save_method
+from graphveil.methods.base.storage import ANSWERS, answers_file, read_method
 from graphveil.privacy import PermanentRandomness, SecureRandomness, assume
 from tests.methods import made
 
@@ -240,18 +240,6 @@ def test_the_model_holds_nobodys_reports_and_the_file_beside_it_is_its_owners(na
     assert b"person 3" not in file.read_bytes() and b"person 3" not in answers_file(file).read_bytes()
     assert (tmp_path / "one" / ANSWERS).stat().st_mode & 0o777 == 0o600
     assert answers_file(method.save(tmp_path / "mine.safetensors")).name == "mine.answers.safetensors"
-
-
-@BOTH
-def test_old_models_with_answers_inside_are_read_and_stripped(name: str, tmp_path: Path) -> None:
-    method = fit(name)
-    kind, facts, tensors = read_method(method.save(tmp_path))
-    old = {**tensors, "answers.0123": torch.rand(made.NODES, 3)}
-    save_method(tmp_path, kind, facts, old)
-    with pytest.warns(UserWarning, match="not for everybody who has it"):
-        loaded = load_method(tmp_path)
-    assert torch.equal(loaded.predict_proba(), method.predict_proba())
-    assert "answers.0123" not in read_method(loaded.save(tmp_path))[2]
 
 
 @BOTH

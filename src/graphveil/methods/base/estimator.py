@@ -121,9 +121,11 @@ class Estimator:
 
     @property
     def schema(self) -> GraphSchema:
-        raise NotImplementedError  # InputError before fitting, as the guarantee
+        """The public declaration of the graph that was fitted; raises InputError before, as the guarantee does."""
+        raise NotImplementedError
 
     def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor:
+        """Return class probabilities [n, c], see `predict_proba`."""
         raise NotImplementedError
 
     def stored(self) -> Stored:
@@ -132,7 +134,8 @@ class Estimator:
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        raise NotImplementedError  # KeyError, TypeError or ValueError for what `stored` never gave
+        """Return what `stored` gave; raises KeyError, TypeError or ValueError for anything else."""
+        raise NotImplementedError
 
     def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any:
         """Return what one payment lets a method read of `graph`, behind its mechanisms."""
@@ -339,9 +342,7 @@ class Estimator:
         """
         model = load_estimator(cls, path, backbone=backbone)
         if not isinstance(model, cls):
-            raise ModelFileError(
-                f"holds a {model.name!r} model", where=str(path), allowed=f"a {cls.entry.name!r} model"
-            )
+            raise ModelFileError(f"holds a {model.name!r} model", where=str(path), allowed=f"a {cls.entry.name!r} one")
         return model
 
     # ---- scikit-learn's manners ----
