@@ -106,8 +106,8 @@ def test_what_a_setting_forces_follows_unless_it_is_set(
     assert {key: settled[key] for key in followed} == followed
     assert built(method, settings).parameters().items() >= followed.items()
     for rule in method.forced:
-        assert {rule.by, rule.other} <= {*method.options}
-        default = method.options[rule.other].default
+        assert {rule.by, rule.setting} <= {*method.options}
+        default = method.options[rule.setting].default
         assert default != rule.value, "a setting that follows is another than by default"
     with pytest.raises(InputError, match="|".join((*settings, *followed))):
         other = {"hops": 2, "unit": "edge", "features": "laplace", "edges": "public-tree", "epsilon_x": 1.0}
@@ -296,7 +296,7 @@ def test_a_publication_is_that_of_the_method_and_its_settings() -> None:
     sums = methods.ClassSums(**options).publish(graph, **how)
     stages = methods.GAP(**options).publish(graph, **how)
     for call, says in (
-        (lambda: methods.ClassSums(**options).fit_published(stages), "is a Published; allowed: PublishedSums"),
+        (lambda: methods.ClassSums(**options).fit_published(stages), "is a Publication; allowed: PublishedSums"),
         (lambda: methods.GAP(**options, hidden=32).fit_published(stages), "for networks of other sizes"),
         (lambda: methods.ProGAP(**options).fit_published(stages), "was made by another method"),
         (lambda: methods.GAP(**options).publish("nothing", **how), "no data set or folder 'nothing'"),
