@@ -19,7 +19,14 @@ from tests.graphs.made import NODES, TOML, folder
 
 #: Seconds after which what never ends is given up; no test that passes waits as long, on a machine of any speed.
 FOREVER = 600.0
-START = "import sys; from graphveil.cli import main; sys.exit(main())"
+#: Signals as at a terminal: under nohup, or in a shell's background, tests inherit that some are ignored.
+START = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from graphveil.cli import main
+sys.exit(main())
+"""
 
 
 def start(*words: str, cwd: Path, encoding: str = "utf-8") -> subprocess.Popen[str]:
